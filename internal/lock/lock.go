@@ -1,0 +1,54 @@
+// Package lock is the lock file: flat, sorted, one entry a line, no host names.
+//
+// A line is five fields: kind, key, value, size, hash ("-" where a field has no
+// meaning). Blobs (deb, wheel) stand once; pick lines say which blobs answer
+// which request, so that cells which ask the same share one answer.
+package lock
+
+import "github.com/imgforge/imgforge/internal/diag"
+
+// Kind is what a line of the lock is about.
+type Kind string
+
+// The kinds, in the order they sort.
+const (
+	Archive Kind = "archive" // key suite, value Release date, hash of InRelease
+	Deb     Kind = "deb"     // key name_version_arch, value archive/pool path
+	Epoch   Kind = "epoch"   // key "source-date-epoch", value seconds
+	Pick    Kind = "pick"    // key set, value key of a deb or wheel entry
+	Recipe  Kind = "recipe"  // key name, hash of its tree
+	Wheel   Kind = "wheel"   // key file name, value index:name==version
+)
+
+// Entry is one line.
+type Entry struct {
+	Kind  Kind
+	Key   string
+	Value string
+	Size  int64  // bytes; 0 when the field has no meaning
+	Hash  string // "sha256:..." or "h1:..."; empty when it has no meaning
+}
+
+// Request is what must be resolved together. Equal requests have equal answers
+// in one lock, whichever cells ask.
+type Request struct {
+	Kind         string   `json:"kind"` // base, debs, wheels or tools
+	Base         string   `json:"base"` // name of the base in the matrix
+	Suite        string   `json:"suite,omitempty"`
+	Components   []string `json:"components,omitempty"`
+	Arch         string   `json:"arch"`               // Debian architecture
+	Packages     []string `json:"packages,omitempty"` // Debian names, sorted
+	Python       string   `json:"python,omitempty"`   // "3.11"
+	CUDA         string   `json:"cuda,omitempty"`
+	Torch        string   `json:"torch,omitempty"`
+	Requirements []string `json:"requirements,omitempty"` // PEP 508, sorted
+	Constraints  []string `json:"constraints,omitempty"`  // PEP 508, sorted
+}
+
+// Need is a request and who asks it.
+type Need struct {
+	Set     string // Request.Set()
+	Request Request
+	Cells   []string // tags that need it
+	Pos     diag.Pos // where the first of them was asked for
+}

@@ -1,0 +1,70 @@
+// Package matrix turns matrix YAML into cells, and refuses impossible ones with
+// the reason. Every scalar keeps its position; every problem is reported in one run.
+package matrix
+
+import "github.com/imgforge/imgforge/internal/diag"
+
+// Matrix is a parsed matrix file, before expansion.
+type Matrix struct {
+	File       string
+	Name       diag.Str
+	Repository diag.Str        // where --push goes unless told otherwise; may be empty
+	Platform   diag.Str        // linux/amd64
+	Bases      map[string]Base // by the name that the base axis uses
+	Axes       []Axis          // in the file's order
+	Include    []Rule
+	Exclude    []Rule
+	Recipes    []diag.Str
+	Tag        diag.Str   // template, such as ${torch}-cuda${cuda}
+	Mirrors    []diag.Str // build mirror profiles, best first
+}
+
+// Base is a one-of: exactly one pointer is set.
+type Base struct {
+	Pos    diag.Pos
+	Debian *Debian
+}
+
+// Debian is a base bootstrapped from locked .debs alone.
+type Debian struct {
+	Suite      diag.Str
+	Components []diag.Str
+}
+
+// Axis is one dimension. Values hold for every cell, or only for cells in which
+// another axis has the value When.Value.
+type Axis struct {
+	Name   diag.Str
+	Groups []Group
+}
+
+// Group is values of an axis and the condition under which they apply.
+type Group struct {
+	WhenAxis  string // empty: always
+	WhenValue string
+	Pos       diag.Pos
+	Values    []diag.Str
+}
+
+// Rule is an include or exclude entry.
+type Rule struct {
+	Pos    diag.Pos
+	Values map[string]diag.Str // by axis
+	Why    diag.Str
+}
+
+// Cell is one image to make.
+type Cell struct {
+	Tag      string
+	CUDA     string // 12.1
+	Torch    string // 2.4.1
+	Python   string // 3.11
+	Driver   string // the floor, bare: 525.60.13
+	BaseName string
+	Base     Base
+	Platform string
+	Free     map[string]string // free axes
+	Recipes  []diag.Str        // in the order they are layered
+	Pos      diag.Pos          // what in the file asked for it
+	Warnings []string          // judgements that do not refuse it
+}
