@@ -16,7 +16,7 @@ var rank = map[string]int{
 	"internal/compat": 1, "internal/recipe": 1, "internal/lock": 1,
 	"internal/matrix": 2,
 	"internal/plan":   3, "internal/report": 3,
-	"internal/graph": 4, "internal/forge": 4,
+	"internal/graph": 4, "internal/forge": 4, "internal/rootfs": 4,
 	"internal/resolve": 5, "internal/store": 5, "internal/builder": 5,
 	"cmd/imgforge": 6,
 }
