@@ -5,12 +5,14 @@ package recipe
 
 import (
 	"io/fs"
+	"maps"
+	"slices"
 
 	"github.com/imgforge/imgforge/internal/diag"
 )
 
-// Recipe is one thing to layer into an image. Strings may hold ${cuda},
-// ${torch}, ${python}, ${driver}, ${base} and free axes, which the planner expands.
+// Recipe is one thing to layer into an image. Debs, wheels, limits, environment
+// values and commands may hold templates such as ${cuda}; Expand fills them.
 type Recipe struct {
 	Name      string
 	Summary   string // one line, for help and labels
@@ -40,8 +42,8 @@ type Var struct {
 type File struct {
 	Pos     diag.Pos
 	Path    string      // absolute, clean
-	Mode    fs.FileMode // permission bits
-	Content []byte      // of a regular file
+	Mode    fs.FileMode // as chmod counts: 0o644, or 0o1777 for a sticky directory; 0 for a link
+	Content []byte      // of a regular file, taken as it is: no templates
 	Link    string      // target, when a symbolic link
 	Dir     bool
 }
@@ -59,5 +61,11 @@ type Set struct {
 	byName map[string]*Recipe
 }
 
-// Vars are the values templates may name.
-type Vars map[string]string
+// Get returns the recipe called name.
+func (s *Set) Get(name string) (*Recipe, bool) {
+	r, ok := s.byName[name]
+	return r, ok
+}
+
+// Names lists the known recipes in order.
+func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.byName)) }

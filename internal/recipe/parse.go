@@ -1,0 +1,166 @@
+package recipe
+
+import (
+	"io/fs"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/imgforge/imgforge/internal/diag"
+)
+
+// parser reads one recipe file.
+type parser struct {
+	reader
+	layer   fs.FS
+	stem    string            // the file's name without .yaml, which the recipe must have
+	shipped map[string][]byte // every file read, for the hash
+}
+
+// recipe reads the whole document. What is wrong is reported and left out.
+func (p *parser) recipe(doc *yaml.Node) *Recipe {
+	f := p.fields(doc, "a recipe", "name", "summary", "requires", "conflicts", "debs",
+		"wheels", "limits", "env", "files", "run", "cmd", "ports")
+	rec := &Recipe{Name: p.stem, Pos: p.pos(doc)}
+	p.name(doc, f["name"])
+	rec.Summary = p.summary(doc, f["summary"])
+	rec.Requires = p.others(f["requires"], "requires")
+	rec.Conflicts = p.others(f["conflicts"], "conflicts")
+	for _, both := range rec.Requires {
+		if has(rec.Conflicts, both.Value) {
+			p.bad.Add(both.Pos, "keep one", "%q is both required and in conflict", both.Value)
+		}
+	}
+	rec.Debs = p.unique(f["debs"], "debs", p.checkDeb)
+	rec.Wheels = p.unique(f["wheels"], "wheels", p.checkWheel)
+	rec.Limits = p.unique(f["limits"], "limits", p.checkLimit)
+	rec.Env = p.env(f["env"])
+	rec.Files = p.files(f["files"])
+	rec.Run = p.run(f["run"])
+	for _, word := range p.items(f["cmd"], "cmd") {
+		if s, ok := p.text(word, "an item of cmd"); ok {
+			rec.Cmd = append(rec.Cmd, s.Value)
+		}
+	}
+	if len(rec.Cmd) > 0 && rec.Cmd[0] == "" {
+		p.problem(f["cmd"], "", "cmd has no program")
+	}
+	for _, port := range p.unique(f["ports"], "ports", p.checkPort) {
+		rec.Ports = append(rec.Ports, port.Value)
+	}
+	return rec
+}
+
+func (p *parser) name(doc, n *yaml.Node) {
+	if !recipeName.MatchString(p.stem) {
+		p.bad.Add(diag.Pos{File: p.file}, "use small letters, digits and single dashes", "%q is no recipe name", p.stem)
+	}
+	if n == nil {
+		p.problem(doc, "add `name: "+p.stem+"`", "the recipe has no name")
+		return
+	}
+	if s, ok := p.str(n, "name"); ok && s.Value != p.stem {
+		p.problem(n, "name it "+p.stem+", or rename the file", "name %q differs from the file's", s.Value)
+	}
+}
+
+func (p *parser) summary(doc, n *yaml.Node) string {
+	if n == nil {
+		p.problem(doc, "say in one line what the recipe adds", "the recipe has no summary")
+		return ""
+	}
+	s, ok := p.str(n, "summary")
+	if ok && strings.ContainsAny(s.Value, "\n\r") {
+		p.problem(n, "", "summary must be one line")
+	}
+	return s.Value
+}
+
+// others reads a list of other recipes' names.
+func (p *parser) others(n *yaml.Node, what string) []diag.Str {
+	return p.unique(n, what, func(s diag.Str) string {
+		if s.Value == p.stem {
+			p.bad.Add(s.Pos, "", "a recipe cannot name itself in %s", what)
+		}
+		return s.Value
+	})
+}
+
+// unique reads a list and reports what occurs twice. identity checks an item and
+// returns what may not occur again.
+func (p *parser) unique(n *yaml.Node, what string, identity func(diag.Str) string) []diag.Str {
+	first := map[string]diag.Pos{}
+	list := p.strs(n, what)
+	for _, s := range list {
+		id := identity(s)
+		if id == "" {
+			continue
+		}
+		if at, twice := first[id]; twice {
+			p.bad.Add(s.Pos, "keep one", "%s lists %s twice; first on line %d", what, id, at.Line)
+			continue
+		}
+		first[id] = s.Pos
+	}
+	return list
+}
+
+func (p *parser) env(n *yaml.Node) []Var {
+	if n == nil {
+		return nil
+	}
+	var out []Var
+	for _, kv := range p.pairs(n, "env") {
+		name := kv[0].Value
+		if !envName.MatchString(name) {
+			p.problem(kv[0], "use letters, digits and _", "%q is no name of a variable", name)
+		}
+		if why := owned[name]; why != "" {
+			p.problem(kv[0], why, "a recipe may not set %s", name)
+		}
+		value, ok := p.text(kv[1], name)
+		if !ok {
+			continue
+		}
+		skeleton(value, p.bad)
+		out = append(out, Var{Pos: value.Pos, Name: name, Value: value.Value})
+	}
+	return out
+}
+
+func (p *parser) run(n *yaml.Node) []Run {
+	var out []Run
+	for _, item := range p.items(n, "run") {
+		f := p.fields(item, "a run step", "name", "run")
+		step := Run{Pos: p.pos(item)}
+		if name, ok := p.need(item, f["name"], "name", "a run step"); ok {
+			step.Name = name.Value
+		}
+		if command, ok := p.need(item, f["run"], "run", "a run step"); ok {
+			skeleton(command, p.bad)
+			step.Command, step.Pos = command.Value, command.Pos
+		}
+		out = append(out, step)
+	}
+	return out
+}
+
+// need reads a string that must be there.
+func (p *parser) need(item, n *yaml.Node, key, what string) (diag.Str, bool) {
+	if n == nil {
+		if item.Kind == yaml.MappingNode {
+			p.problem(item, "add `"+key+": ...`", "%s has no %s", what, key)
+		}
+		return diag.Str{}, false
+	}
+	return p.str(n, key)
+}
+
+func has(list []diag.Str, value string) bool {
+	for _, s := range list {
+		if s.Value == value {
+			return true
+		}
+	}
+	return false
+}
