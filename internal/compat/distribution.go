@@ -1,0 +1,29 @@
+package compat
+
+// Distribution is a Debian release that an image may be bootstrapped from.
+type Distribution struct {
+	Suite     string // bookworm
+	Name      string // for tags: debian12
+	ID        string // as os-release has it: debian
+	VersionID string // 12
+	Python    string // its own Python: 3.11
+	Glibc     string // 2.36
+	source    string
+}
+
+func (r *row) distribution() Distribution {
+	return Distribution{
+		Suite: r.get("suite"), Name: r.get("name"), ID: r.get("id"), VersionID: r.get("version_id"),
+		Python: r.get("python"), Glibc: r.get("glibc"), source: r.get("source"),
+	}
+}
+
+// DistributionOf finds a suite by its code name; false when it is not known.
+func DistributionOf(suite string) (Distribution, bool) {
+	for _, d := range known().distributions {
+		if d.Suite == suite {
+			return d, true
+		}
+	}
+	return Distribution{}, false
+}

@@ -1,0 +1,185 @@
+package compat
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/imgforge/imgforge/internal/version"
+)
+
+// Subject is an image to judge. An empty field is not judged.
+type Subject struct {
+	CUDA   string
+	Torch  string
+	Python string
+	Driver string // the floor: 525.60.13, or >=525.60.13
+	Suite  string // bookworm
+}
+
+// The levels of a judgement. An error refuses the image.
+const (
+	Error   = "error"
+	Warning = "warning"
+	Note    = "note"
+)
+
+// Judgement is something that is known about an image.
+type Judgement struct {
+	Level  string // Error, Warning or Note
+	What   string // one clause
+	Why    string // the reason, what is allowed and what to do
+	Source string
+}
+
+// String is what and why, without the level.
+func (j Judgement) String() string { return j.What + ": " + j.Why }
+
+// rule is a row of rules.csv.
+type rule struct {
+	Judgement
+	torches, cuda, python, driverBelow string
+}
+
+func (r *row) rule() rule {
+	return rule{
+		Judgement: Judgement{
+			Level: r.oneOf("level", Error, Warning, Note), What: r.get("what"), Why: r.get("why"), Source: r.get("source"),
+		},
+		torches: r.torches("torch"), cuda: r.cuda("cuda"), python: r.opt("python"), driverBelow: r.driver("driver_below"),
+	}
+}
+
+// Judge says everything that is known to be wrong or worth knowing about s:
+// errors first, then warnings, then notes, always in the same order.
+func Judge(s Subject) []Judgement {
+	out := slices.Concat(judgeBuild(s), judgeSuite(s), judgeDriver(s), judgeRules(s), judgeGPUs(s))
+	order := []string{Error, Warning, Note}
+	slices.SortStableFunc(out, func(a, b Judgement) int {
+		return slices.Index(order, a.Level) - slices.Index(order, b.Level)
+	})
+	return out
+}
+
+// judgeBuild: the torch exists for the CUDA, and has a wheel for the Python.
+func judgeBuild(s Subject) []Judgement {
+	if s.Torch == "" || s.CUDA == "" {
+		return nil
+	}
+	found, err := Lookup(s.Torch, s.CUDA)
+	var none *missing
+	if errors.As(err, &none) {
+		return []Judgement{{Error, none.what(), none.why(), dir + "data/builds.csv"}}
+	}
+	if err != nil {
+		return []Judgement{{Error, "the tables cannot be read", err.Error(), dir + "data"}}
+	}
+	if s.Python == "" {
+		return nil
+	}
+	rel, _ := known().release(s.Torch)
+	if !slices.Contains(found.Pythons, s.Python) {
+		return []Judgement{{Error, fmt.Sprintf("torch %s has no wheel for Python %s", s.Torch, s.Python),
+			"it has wheels for Python " + strings.Join(found.Pythons, ", "), rel.source}}
+	}
+	if rel.experimental == s.Python {
+		return []Judgement{{Warning, fmt.Sprintf("Python %s is experimental for torch %s", s.Python, s.Torch),
+			"wheels exist but upstream does not stand behind them", rel.source}}
+	}
+	return nil
+}
+
+// judgeSuite: the suite is known and its Python is the one asked for.
+func judgeSuite(s Subject) []Judgement {
+	if s.Suite == "" {
+		return nil
+	}
+	d, ok := DistributionOf(s.Suite)
+	if !ok {
+		var suites []string
+		for _, d := range known().distributions {
+			suites = append(suites, d.Suite)
+		}
+		return []Judgement{{Error, fmt.Sprintf("the suite %s is not known", s.Suite),
+			fmt.Sprintf("known: %s; to add one, extend %sdata/distributions.csv", strings.Join(suites, ", "), dir), dir + "data/distributions.csv"}}
+	}
+	if s.Python != "" && s.Python != d.Python {
+		return []Judgement{{Error, fmt.Sprintf("%s has Python %s, not %s", d.Suite, d.Python, s.Python),
+			fmt.Sprintf("the image takes the Python of its suite; write %s, or another suite", d.Python), d.source}}
+	}
+	return nil
+}
+
+// judgeDriver: the driver floor is one that the CUDA runs on.
+func judgeDriver(s Subject) []Judgement {
+	if s.Driver == "" {
+		return nil
+	}
+	driver, err := version.ParseFloor(s.Driver)
+	if err != nil {
+		return []Judgement{{Error, "the driver floor cannot be read", err.Error(), ""}}
+	}
+	f, ok := FloorOf(s.CUDA)
+	if !ok {
+		return nil
+	}
+	strict := "the driver it shipped with is of branch " + f.Branch
+	if f.Strict != "" {
+		strict = "the driver it shipped with, the strict floor, is " + f.Strict
+	}
+	if older(driver, f.Compat) {
+		return []Judgement{{Error, fmt.Sprintf("driver floor %s is older than CUDA %s allows", driver, s.CUDA),
+			fmt.Sprintf("the oldest driver that runs it, the compat floor, is %s; %s", f.Compat, strict), f.source}}
+	}
+	if f.Strict != "" && !older(driver, f.Strict) {
+		return nil
+	}
+	return []Judgement{
+		{Warning, fmt.Sprintf("driver floor %s runs CUDA %s by minor-version compatibility", driver, s.CUDA),
+			strict + "; on older ones compiled GPU code runs, but what needs the newer driver is missing", f.source},
+		{Note, fmt.Sprintf("PTX of CUDA %s does not compile on drivers as old as %s", s.CUDA, driver),
+			strict + "; kernels without machine code for the device fail there (unsupported PTX version)", f.source},
+	}
+}
+
+// judgeRules: what the table of rules says.
+func judgeRules(s Subject) []Judgement {
+	driver, _ := version.ParseFloor(s.Driver) // a malformed one is reported by judgeDriver
+	var out []Judgement
+	for _, r := range known().rules {
+		old := r.driverBelow == "" || driver.Major() > 0 && older(driver, r.driverBelow)
+		if applies(s.Torch, r.torches) && same(r.cuda, s.CUDA) && same(r.python, s.Python) && old {
+			out = append(out, r.Judgement)
+		}
+	}
+	return out
+}
+
+// judgeGPUs: which devices the wheel serves that the driver floor does not.
+func judgeGPUs(s Subject) []Judgement {
+	driver, err := version.ParseFloor(s.Driver)
+	if err != nil {
+		return nil
+	}
+	archs := Archs(s.Torch, s.CUDA)
+	var names []string
+	source := ""
+	for _, g := range known().gpus {
+		if g.Driver != "" && runs(archs, g.Capability) && older(driver, g.Driver) {
+			names = append(names, fmt.Sprintf("%s (%s)", g.Name, g.Driver))
+			source = g.Source
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	return []Judgement{{Note, fmt.Sprintf("some GPUs need a driver newer than %s whatever the image", driver),
+		"the first that runs them: " + strings.Join(names, ", "), source}}
+}
+
+// older tells whether driver is older than a version of the tables.
+func older(driver version.Driver, than string) bool {
+	d, err := version.ParseDriver(than)
+	return err == nil && driver.Compare(d) < 0
+}
