@@ -1,0 +1,155 @@
+package resolve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/xi2/xz"
+
+	"github.com/imgforge/imgforge/internal/lock"
+	"github.com/imgforge/imgforge/internal/plan"
+)
+
+// maxPackages bounds an unpacked Packages file; Debian's main has 50 MB.
+const maxPackages = 512 << 20
+
+// archive is a suite, its updates and its security fixes, verified.
+type archive struct {
+	*universe
+	arch     string
+	releases []*release
+	indexes  map[string]plan.Blob // Packages.xz in the store, by archive_suite_component
+	root     []plan.Blob          // .debs of a root that has apt and Python
+}
+
+// open reads and verifies everything a request's Debian says of itself.
+func (s *session) open(ctx context.Context, req lock.Request) (*archive, error) {
+	keys, err := keyring(req.Suite)
+	if err != nil {
+		return nil, err
+	}
+	a := &archive{arch: req.Arch, indexes: map[string]plan.Blob{}}
+	var debs []*deb
+	for _, part := range []struct{ archive, suite string }{
+		{"debian", req.Suite}, {"debian", req.Suite + "-updates"}, {"debian-security", req.Suite + "-security"},
+	} {
+		s.say("reading the Release file of %s", part.suite)
+		var rel *release
+		_, err := s.Fetcher.Metadata(ctx, part.archive, "dists/"+part.suite+"/InRelease", func(data []byte) (err error) {
+			rel, err = verifyRelease(data, part.suite, keys, s.Now())
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("release file of %s: %w", part.suite, err)
+		}
+		a.releases = append(a.releases, rel)
+		for _, component := range components(req) {
+			more, err := s.packages(ctx, a, part.archive, component)
+			if err != nil {
+				return nil, err
+			}
+			debs = append(debs, more...)
+		}
+	}
+	if a.universe, err = newUniverse(debs); err != nil {
+		return nil, err
+	}
+	root, err := a.closure(append(a.minimal(), "python3", "ca-certificates"))
+	if err != nil {
+		return nil, fmt.Errorf("a root for apt and uv: %w", err)
+	}
+	for _, d := range root {
+		a.root = append(a.root, d.blob())
+	}
+	s.say("fetching %d packages for a root in which apt and uv run", len(a.root))
+	return a, s.Fetcher.Fetch(ctx, a.root)
+}
+
+func components(req lock.Request) []string {
+	if len(req.Components) == 0 {
+		return []string{"main"}
+	}
+	return req.Components
+}
+
+// packages fetches the index of a component of the newest release, and parses it.
+func (s *session) packages(ctx context.Context, a *archive, archive, component string) ([]*deb, error) {
+	rel := a.releases[len(a.releases)-1]
+	name := component + "/binary-" + a.arch + "/Packages.xz"
+	sum, ok := rel.files[name]
+	if !ok {
+		return nil, fmt.Errorf("%s has no component %q for %s", rel.suite, component, a.arch)
+	}
+	dir := archive + "/dists/" + rel.suite + "/" + path.Dir(name)
+	blob := plan.Blob{Name: "Packages.xz", SHA256: sum.sha256, Size: sum.size, Origin: dir + "/by-hash/SHA256/" + sum.sha256}
+	if err := s.Fetcher.Fetch(ctx, []plan.Blob{blob}); err != nil {
+		// Not every mirror keeps files by hash.
+		blob.Origin = dir + "/Packages.xz"
+		if again := s.Fetcher.Fetch(ctx, []plan.Blob{blob}); again != nil {
+			return nil, fmt.Errorf("package index of %s: %w", rel.suite, errors.Join(err, again))
+		}
+	}
+	a.indexes[archive+"_"+rel.suite+"_"+component] = blob
+	text, err := readXZ(s.Path(blob.SHA256))
+	if err != nil {
+		return nil, fmt.Errorf("package index of %s: %w", rel.suite, err)
+	}
+	return parsePackages(text, archive)
+}
+
+func readXZ(file string) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	r, err := xz.NewReader(f, 0)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	n, err := io.Copy(&b, io.LimitReader(r, maxPackages+1))
+	if n > maxPackages {
+		return "", fmt.Errorf("unpacks to more than %d bytes", maxPackages)
+	}
+	return b.String(), err
+}
+
+// entries are the lock's archive lines.
+func (a *archive) entries() []lock.Entry {
+	out := make([]lock.Entry, len(a.releases))
+	for i, r := range a.releases {
+		out[i] = lock.Entry{Kind: lock.Archive, Key: r.suite, Value: r.date.UTC().Format(time.RFC3339), Hash: r.hash}
+	}
+	return out
+}
+
+// epoch is the newest Release date, in seconds.
+func (a *archive) epoch() int64 {
+	return slices.MaxFunc(a.releases, func(x, y *release) int { return x.date.Compare(y.date) }).date.Unix()
+}
+
+// python is the version of the suite's Python, such as "3.11".
+func (a *archive) python() string {
+	d := a.newest["python3"]
+	if d == nil {
+		return "none"
+	}
+	parts := strings.SplitN(d.version, ".", 3)
+	if len(parts) < 2 {
+		return d.version
+	}
+	minor := strings.TrimRight(parts[1], "abcdefghijklmnopqrstuvwxyz~+-")
+	if _, err := strconv.Atoi(minor); err != nil {
+		return d.version
+	}
+	return parts[0] + "." + minor
+}

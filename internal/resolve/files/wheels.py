@@ -1,0 +1,74 @@
+"""Ask uv what each set of requirements comes to.
+
+Each directory of /in/ask holds `requirements`, `constraints` and `links`, a
+directory of stand-in wheels. The indexes are a secret, because their URLs may
+hold passwords; each is tried until one answers. The answers go to
+/out/answers.json, in the order of the directories' numbers.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import zipfile
+
+UV = "/usr/local/bin/uv"
+SECRETS = pathlib.Path("/run/secrets")
+
+
+def unpack_uv():
+    """Take the program out of its wheel."""
+    wheel = next(pathlib.Path("/in").glob("uv-*.whl"))
+    with zipfile.ZipFile(wheel) as z:
+        name = next(n for n in z.namelist() if n.endswith(".data/scripts/uv"))
+        with z.open(name) as src, open(UV, "wb") as dst:
+            shutil.copyfileobj(src, dst)
+    os.chmod(UV, 0o755)
+
+
+def uv(ask, *more):
+    """Compile one ask; the lock or the list of requirements is on stdout."""
+    return subprocess.run(
+        [UV, "pip", "compile", f"{ask}/requirements", "--constraints", f"{ask}/constraints",
+         "--find-links", f"{ask}/links", "--python", "/usr/bin/python3", "--only-binary", ":all:",
+         "--no-header", "--no-config", "--no-progress", "--quiet", "--cache-dir", "/tmp/uv-cache", *more],
+        capture_output=True, text=True, cwd=ask)
+
+
+def reason(run, url):
+    """uv's words on one line, without the index's URL."""
+    words = " ".join(run.stderr.replace(url, "the index").split())
+    words = re.sub(r"://[^/@\s]*@", "://", words)
+    return words.removeprefix("error: ") or f"uv ended with code {run.returncode}"
+
+
+def solve(ask, indexes):
+    """Answer one ask from the first index that can."""
+    tried = []
+    for index in list(indexes):
+        where = ("--default-index", index["url"])
+        run = uv(ask, "--format", "pylock.toml", *where)
+        if run.returncode == 0:
+            via = uv(ask, "--offline", *where)
+            return {"index": index["name"], "pylock": run.stdout, "via": via.stdout, "tried": tried}
+        tried.append({"index": index["name"], "reason": reason(run, index["url"])})
+        if run.returncode != 1 and len(indexes) > 1:
+            # 1 means that there is no solution; else the index itself is at fault.
+            indexes.remove(index)
+    return {"tried": tried}
+
+
+def main():
+    if (SECRETS / "ca").exists():
+        os.environ["SSL_CERT_FILE"] = str(SECRETS / "ca")
+    os.environ.update(UV_HTTP_TIMEOUT="30", UV_HTTP_RETRIES="2", UV_PYTHON_DOWNLOADS="never")
+    indexes = json.loads((SECRETS / "indexes").read_text())
+    unpack_uv()
+    asks = sorted(pathlib.Path("/in/ask").iterdir(), key=lambda p: int(p.name))
+    answers = [solve(ask, indexes) for ask in asks]
+    pathlib.Path("/out/answers.json").write_text(json.dumps(answers))
+
+
+main()
