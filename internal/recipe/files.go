@@ -143,16 +143,15 @@ func (p *parser) mode(n *yaml.Node, f *File) {
 		return
 	}
 	bits, err := strconv.ParseUint(s.Value, 8, 16)
-	sticky := f.Dir && bits&0o1000 != 0
 	switch {
 	case !octal.MatchString(s.Value) || err != nil:
 		p.problem(n, `write it in octal, such as "0644"`, "mode %q is not octal", s.Value)
 	case bits&0o6000 != 0:
 		p.problem(n, "", "mode %s sets the user or group id, which a recipe may not", s.Value)
-	case bits&0o1000 != 0 && !f.Dir:
-		p.problem(n, "", "mode %s is sticky, which only a directory can be", s.Value)
-	case bits&0o002 != 0 && !sticky:
-		p.problem(n, "only a sticky directory may be: 1777", "mode %s lets every user write", s.Value)
+	case bits&0o1000 != 0: // BuildKit keeps nine bits
+		p.problem(n, "make the directory without it, and chmod 1777 it in a run step", "mode %s is sticky", s.Value)
+	case bits&0o002 != 0:
+		p.problem(n, "only a sticky directory may be so, made by a run step", "mode %s lets every user write", s.Value)
 	default:
 		f.Mode = fs.FileMode(bits)
 	}

@@ -42,7 +42,7 @@ type Var struct {
 type File struct {
 	Pos     diag.Pos
 	Path    string      // absolute, clean
-	Mode    fs.FileMode // as chmod counts: 0o644, or 0o1777 for a sticky directory; 0 for a link
+	Mode    fs.FileMode // permission bits; 0 for a link
 	Content []byte      // of a regular file, taken as it is: no templates
 	Link    string      // target, when a symbolic link
 	Dir     bool
