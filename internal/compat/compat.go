@@ -21,7 +21,7 @@ type Torch struct {
 	Pythons                         []string // with wheels, oldest first
 	Torchvision, Torchaudio, Triton string
 	CuDNN, NCCL                     string
-	Bundled                         bool // CUDA libraries inside the index wheel
+	Bundled                         bool // CUDA libraries inside the index wheel; a plain wheel never has them
 	Source                          string
 }
 
