@@ -187,27 +187,32 @@ func (u *universe) minimal() []string {
 // which the real one can run.
 func (u *universe) closure(seeds []string) ([]*deb, error) {
 	chosen := map[string]*deb{}
-	queue := slices.Clone(seeds)
-	from := map[string]string{}
-	for len(queue) > 0 {
-		name := queue[0]
-		queue = queue[1:]
-		if chosen[name] != nil {
-			continue
-		}
+	var queue []*deb
+	take := func(name, why string) error {
 		d := u.newest[name]
 		if d == nil {
-			return nil, fmt.Errorf("no package %s%s in the archive", name, from[name])
+			return fmt.Errorf("no package %s%s in the archive", name, why)
 		}
-		chosen[name] = d
-		relations, err := names(d.depends)
+		if chosen[name] == nil {
+			chosen[name] = d
+			queue = append(queue, d)
+		}
+		return nil
+	}
+	for _, name := range seeds {
+		if err := take(name, ""); err != nil {
+			return nil, err
+		}
+	}
+	for ; len(queue) > 0; queue = queue[1:] {
+		relations, err := names(queue[0].depends)
 		if err != nil {
-			return nil, fmt.Errorf("%s: Depends: %w", d.key(), err)
+			return nil, fmt.Errorf("%s: Depends: %w", queue[0].key(), err)
 		}
 		for _, alternatives := range relations {
-			pick := u.pick(alternatives, chosen)
-			from[pick] = ", needed by " + name + ","
-			queue = append(queue, pick)
+			if err := take(u.pick(alternatives, chosen), ", needed by "+queue[0].name+","); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return slices.SortedFunc(maps.Values(chosen), func(a, b *deb) int { return cmp.Compare(a.name, b.name) }), nil
