@@ -24,7 +24,7 @@ var octal = regexp.MustCompile(`^0?[0-7]{3,4}$`)
 func (p *parser) files(n *yaml.Node) []File {
 	var out []File
 	for _, item := range p.items(n, "files") {
-		f, ok := p.file1(item)
+		f, ok := p.entry(item)
 		if !ok {
 			continue
 		}
@@ -43,8 +43,8 @@ func (p *parser) files(n *yaml.Node) []File {
 	return out
 }
 
-// file1 reads one entry of files; false when it has no usable path.
-func (p *parser) file1(item *yaml.Node) (File, bool) {
+// entry reads one entry of files; false when it has no usable path.
+func (p *parser) entry(item *yaml.Node) (File, bool) {
 	f := p.fields(item, "a file", "path", "mode", "from", "content", "link", "dir")
 	out := File{Pos: p.pos(item)}
 	p.source(item, f, &out)
@@ -69,11 +69,11 @@ func (p *parser) source(item *yaml.Node, f map[string]*yaml.Node, out *File) {
 		}
 	}
 	if len(given) != 1 {
-		what := "has none of them"
+		what := "nothing to write"
 		if len(given) > 1 {
-			what = "has " + strings.Join(given, " and ")
+			what = strings.Join(given, " and ")
 		}
-		p.problem(item, "give exactly one of from, content, link, dir", "a file %s", what)
+		p.problem(item, "give exactly one of from, content, link, dir", "a file has %s", what)
 		return
 	}
 	n := f[given[0]]

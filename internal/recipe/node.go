@@ -50,7 +50,7 @@ func (r *reader) document(data []byte) *yaml.Node {
 		return nil
 	}
 	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
-		r.bad.Add(diag.Pos{File: r.file}, "keep one recipe a file", "the file holds more than one YAML document")
+		r.bad.Add(diag.Pos{File: r.file, Line: more.Line}, "keep one recipe a file", "the file holds more than one YAML document")
 	}
 	return doc.Content[0]
 }

@@ -55,21 +55,13 @@ func (p *parser) name(doc, n *yaml.Node) {
 	if !recipeName.MatchString(p.stem) {
 		p.bad.Add(diag.Pos{File: p.file}, "use small letters, digits and single dashes", "%q is no recipe name", p.stem)
 	}
-	if n == nil {
-		p.problem(doc, "add `name: "+p.stem+"`", "the recipe has no name")
-		return
-	}
-	if s, ok := p.str(n, "name"); ok && s.Value != p.stem {
+	if s, ok := p.need(doc, n, "name", "the recipe"); ok && s.Value != p.stem {
 		p.problem(n, "name it "+p.stem+", or rename the file", "name %q differs from the file's", s.Value)
 	}
 }
 
 func (p *parser) summary(doc, n *yaml.Node) string {
-	if n == nil {
-		p.problem(doc, "say in one line what the recipe adds", "the recipe has no summary")
-		return ""
-	}
-	s, ok := p.str(n, "summary")
+	s, ok := p.need(doc, n, "summary", "the recipe")
 	if ok && strings.ContainsAny(s.Value, "\n\r") {
 		p.problem(n, "", "summary must be one line")
 	}
