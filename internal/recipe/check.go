@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/imgforge/imgforge/internal/diag"
+	"github.com/imgforge/imgforge/internal/version"
 )
 
 var (
@@ -19,7 +20,6 @@ var (
 		`(\[[A-Za-z0-9._, -]*\])?\s*` +
 		`(` + clause + `(?:\s*,\s*` + clause + `)*)?\s*` +
 		`(;.+)?$`)
-	separators = regexp.MustCompile(`[-_.]+`)
 )
 
 const clause = `(?:===|==|~=|!=|<=|>=|<|>)\s*[A-Za-z0-9.*+!_-]+`
@@ -78,7 +78,7 @@ func (p *parser) requirement(s diag.Str) (string, []string) {
 	case strings.Contains(s.Value, "${") && m[1] == "0":
 		return s.Value, m // the name itself is a template
 	}
-	return strings.ToLower(separators.ReplaceAllString(m[1], "-")) + m[4], m
+	return version.NormalizeName(m[1]) + m[4], m
 }
 
 func (p *parser) checkPort(s diag.Str) string {

@@ -191,7 +191,8 @@ def check_devices(report):
 
 
 def text_of(value):
-    return value.decode() if isinstance(value, bytes) else str(value)
+    """NVML's bindings give bytes or str by their version; None where there is no answer."""
+    return value.decode() if isinstance(value, bytes) else value
 
 
 def describe(nvml, index):
@@ -346,7 +347,7 @@ def render(report):
     cuda = f", up to CUDA {report.cuda}" if report.cuda else ""
     lines.append(f"  driver  {report.driver or 'none'}{cuda}{floor}")
     for gpu in report.gpus:
-        lines.append(f"  GPU {gpu['index']}   {gpu['name']}, capability {dotted(gpu['capability'])}, "
+        lines.append(f"  GPU {gpu['index']}   {gpu['name'] or 'without a name'}, capability {dotted(gpu['capability'])}, "
                      f"{size(gpu['free'])} free of {size(gpu['memory'])}")
         for p in gpu["processes"]:
             lines.append(f"          process {p['pid']} ({p['name']}): {size(p['memory'])}")
