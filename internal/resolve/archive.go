@@ -32,7 +32,11 @@ type archive struct {
 
 // open reads and verifies everything a request's Debian says of itself.
 func (s *session) open(ctx context.Context, req lock.Request) (*archive, error) {
-	keys, err := keyring(req.Suite)
+	find := keyring
+	if s.keys != nil {
+		find = s.keys
+	}
+	keys, err := find(req.Suite)
 	if err != nil {
 		return nil, err
 	}

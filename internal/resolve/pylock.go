@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
@@ -29,22 +30,26 @@ func (w wheel) entry(index string) lock.Entry {
 	return lock.Entry{Kind: lock.Wheel, Key: w.file, Value: index + ":" + w.name + "==" + w.version, Size: w.size, Hash: "sha256:" + w.sha256}
 }
 
-// parsePylock reads the pylock.toml that uv writes for one interpreter: exactly
-// one wheel a package.
-func parsePylock(data string) ([]wheel, error) {
-	var doc struct {
-		Version  string `toml:"lock-version"`
-		Packages []struct {
-			Name    string
-			Version string
-			Wheels  []struct {
-				Name   string
-				URL    string
-				Size   int64
-				Hashes map[string]string
-			}
+// pylock is what uv writes, as far as it matters here.
+type pylock struct {
+	Version  string `toml:"lock-version"`
+	Packages []struct {
+		Name    string
+		Version string
+		Wheels  []struct {
+			Name   string
+			URL    string
+			Size   int64
+			Hashes map[string]string
 		}
 	}
+}
+
+// parsePylock reads the pylock.toml that uv writes for one interpreter and keeps
+// the wheel of each package that suits it best. tags are those it takes, best
+// first. The result is sorted by file name.
+func parsePylock(data string, tags []string) ([]wheel, error) {
+	var doc pylock
 	if err := toml.Unmarshal([]byte(data), &doc); err != nil {
 		return nil, fmt.Errorf("pylock.toml: %w", err)
 	}
@@ -53,21 +58,75 @@ func parsePylock(data string) ([]wheel, error) {
 	}
 	var out []wheel
 	for _, p := range doc.Packages {
-		if len(p.Wheels) != 1 {
-			return nil, fmt.Errorf("pylock.toml: %s has %d wheels, one is expected", p.Name, len(p.Wheels))
+		var found []wheel
+		for _, from := range p.Wheels {
+			w := wheel{name: version.NormalizeName(p.Name), version: p.Version, file: from.Name, sha256: from.Hashes["sha256"], size: from.Size, url: from.URL}
+			if w.file == "" {
+				w.file = fileOf(w.url)
+			}
+			if err := w.check(); err != nil {
+				return nil, fmt.Errorf("pylock.toml: %s: %w", p.Name, err)
+			}
+			found = append(found, w)
 		}
-		from := p.Wheels[0]
-		w := wheel{name: version.NormalizeName(p.Name), version: p.Version, file: from.Name, sha256: from.Hashes["sha256"], size: from.Size, url: from.URL}
-		if w.file == "" {
-			w.file = fileOf(w.url)
+		best, ok := bestWheel(found, tags)
+		if !ok {
+			return nil, fmt.Errorf("pylock.toml: %s %s has no wheel that this Python takes, of %d", p.Name, p.Version, len(found))
 		}
-		if err := w.check(); err != nil {
-			return nil, fmt.Errorf("pylock.toml: %s: %w", p.Name, err)
-		}
-		out = append(out, w)
+		out = append(out, best)
 	}
 	slices.SortFunc(out, func(a, b wheel) int { return strings.Compare(a.file, b.file) })
 	return out, nil
+}
+
+// bestWheel chooses as pip does: the earliest tag, then the highest build number.
+func bestWheel(wheels []wheel, tags []string) (wheel, bool) {
+	place := map[string]int{}
+	for i, t := range tags {
+		place[t] = i
+	}
+	best, bestPlace := wheel{}, len(tags)
+	for _, w := range wheels {
+		at := len(tags)
+		for _, t := range w.tags() {
+			if i, ok := place[t]; ok {
+				at = min(at, i)
+			}
+		}
+		if at < bestPlace || at == bestPlace && at < len(tags) && w.build() > best.build() {
+			best, bestPlace = w, at
+		}
+	}
+	return best, bestPlace < len(tags)
+}
+
+// tags spells out the tags of the file name: py2.py3-none-any is two.
+func (w wheel) tags() []string {
+	parts := strings.Split(strings.TrimSuffix(w.file, ".whl"), "-")
+	n := len(parts)
+	var out []string
+	for python := range strings.SplitSeq(parts[n-3], ".") {
+		for abi := range strings.SplitSeq(parts[n-2], ".") {
+			for platform := range strings.SplitSeq(parts[n-1], ".") {
+				out = append(out, python+"-"+abi+"-"+platform)
+			}
+		}
+	}
+	return out
+}
+
+// build is the build number in the file name; -1 when there is none.
+func (w wheel) build() int {
+	parts := strings.Split(w.file, "-")
+	if len(parts) < 6 {
+		return -1
+	}
+	digits := strings.TrimRightFunc(parts[2], func(r rune) bool { return r < '0' || r > '9' })
+	n, err := strconv.Atoi(digits)
+	if err != nil {
+		return -1
+	}
+	return n
 }
 
 // fileOf is the file name a URL ends in.

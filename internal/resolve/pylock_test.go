@@ -25,8 +25,12 @@ version = "2.1.2+cu118"
 wheels = [{ url = "file:///in/ask/0/links/torch-2.1.2%2Bcu118-cp311-cp311-linux_x86_64.whl", hashes = { sha256 = "` + someHash + `" } }]
 `
 
+// cp311 are tags of Debian 12's Python, shortened.
+var cp311 = []string{"cp311-cp311-manylinux_2_28_x86_64", "cp311-cp311-manylinux_2_17_x86_64", "cp311-cp311-linux_x86_64",
+	"cp311-abi3-manylinux_2_17_x86_64", "cp37-abi3-manylinux_2_28_x86_64", "cp37-abi3-manylinux_2_17_x86_64", "py3-none-any"}
+
 func TestParsePylock(t *testing.T) {
-	wheels, err := parsePylock(pylockText)
+	wheels, err := parsePylock(pylockText, cp311)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,17 +51,36 @@ func TestParsePylockRefuses(t *testing.T) {
 	for _, tc := range []struct{ old, new, want string }{
 		{`lock-version = "1.0"`, `lock-version = "2.0"`, `version "2.0", 1.x is known`},
 		{`[[packages]]`, `[[packages`, "pylock.toml: "},
-		{`wheels = [{ url = "https`, `sdists = [{ url = "https`, "opencv-python-headless has 0 wheels"},
+		{`wheels = [{ url = "https`, `sdists = [{ url = "https`, "opencv-python-headless 4.11.0.86 has no wheel that this Python takes, of 0"},
 		{`sha256 = "`, `md5 = "`, "gives no sha256 for opencv_python_headless"},
 		{`abi3-manylinux_2_17_x86_64.whl`, `abi3.tar.gz`, "is no wheel's file name"},
+		{`cp37-abi3`, `cp312-cp312`, "has no wheel that this Python takes, of 1"},
 		{`opencv_python_headless-4`, `numpy-4`, "is of another distribution"},
 		{`abi3-manylinux`, `abi3-..%2F..%2Fx`, "is no wheel's file name"},
 		{`"4.11.0.86"`, `"4 11"`, `bad version "4 11"`},
 		{`size = 50000000`, `size = -1`, "negative size"},
 	} {
-		_, err := parsePylock(strings.Replace(pylockText, tc.old, tc.new, 1))
+		_, err := parsePylock(strings.Replace(pylockText, tc.old, tc.new, 1), cp311)
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v, want %q", tc.new, err, tc.want)
+		}
+	}
+}
+
+func TestBestWheel(t *testing.T) {
+	for _, tc := range []struct{ files, want string }{
+		{"a-1-cp37-abi3-manylinux_2_17_x86_64.whl a-1-cp37-abi3-manylinux_2_28_x86_64.whl", "a-1-cp37-abi3-manylinux_2_28_x86_64.whl"},
+		{"a-1-py2.py3-none-any.whl a-1-cp311-cp311-manylinux2014_x86_64.manylinux_2_17_x86_64.whl", "a-1-cp311-cp311-manylinux2014_x86_64.manylinux_2_17_x86_64.whl"},
+		{"a-1-2-py3-none-any.whl a-1-10b-py3-none-any.whl a-1-py3-none-any.whl", "a-1-10b-py3-none-any.whl"},
+		{"a-1-cp312-cp312-win_amd64.whl a-1-py3-none-any.whl", "a-1-py3-none-any.whl"},
+		{"a-1-cp312-cp312-win_amd64.whl a-1-2-cp312-cp312-win_amd64.whl", ""},
+	} {
+		var wheels []wheel
+		for _, f := range strings.Fields(tc.files) {
+			wheels = append(wheels, wheel{file: f})
+		}
+		if got, ok := bestWheel(wheels, cp311); got.file != tc.want || ok != (tc.want != "") {
+			t.Errorf("%s: got %q, %v", tc.files, got.file, ok)
 		}
 	}
 }
@@ -65,7 +88,7 @@ func TestParsePylockRefuses(t *testing.T) {
 func FuzzParsePylock(f *testing.F) {
 	f.Add(pylockText)
 	f.Fuzz(func(t *testing.T, text string) {
-		wheels, err := parsePylock(text)
+		wheels, err := parsePylock(text, cp311)
 		if err != nil {
 			return
 		}
@@ -165,7 +188,7 @@ func TestTools(t *testing.T) {
 			}
 		}
 	}
-	if _, err := tools("resolve", "riscv64"); err == nil || !strings.Contains(err.Error(), "no tool to resolve wheels on riscv64") {
+	if _, err := tools("resolve", "riscv64"); err == nil || !strings.Contains(err.Error(), "no uv for riscv64") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ProtonMail/go-crypto/openpgp"
+
 	"github.com/imgforge/imgforge/internal/diag"
 	"github.com/imgforge/imgforge/internal/lock"
 	"github.com/imgforge/imgforge/internal/plan"
@@ -67,6 +69,8 @@ type Resolver struct {
 	Proxy    map[string]string          // as in Job
 	Now      func() time.Time
 	Progress func(string) // told what begins; may be nil
+
+	keys func(suite string) (openpgp.EntityList, error) // for tests; nil: the embedded ones
 }
 
 // Answer is one set: the blobs that answer it and the picks that name them.

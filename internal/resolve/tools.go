@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"encoding/csv"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,18 +36,26 @@ func tools(use, arch string) ([]tool, error) {
 		return nil, fmt.Errorf("embedded tools.csv: %w", err)
 	}
 	var out []tool
+	served := map[string]bool{}
 	for _, row := range rows[1:] {
 		size, err := strconv.ParseInt(row[5], 10, 64)
 		if err != nil {
 			return nil, fmt.Errorf("embedded tools.csv: %s: %w", row[3], err)
 		}
 		t := tool{use: row[0], name: row[1], version: row[2], file: row[3], sha256: row[4], size: size, arch: row[6]}
-		if t.use == use && (t.arch == arch || t.arch == "all") {
+		if t.use != use {
+			continue
+		}
+		fits := t.arch == arch || t.arch == "all"
+		served[t.name] = served[t.name] || fits
+		if fits {
 			out = append(out, t)
 		}
 	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("imgforge has no tool to %s wheels on %s", use, arch)
+	for _, name := range slices.Sorted(maps.Keys(served)) {
+		if !served[name] {
+			return nil, fmt.Errorf("imgforge has no %s for %s, which it needs to %s wheels", name, arch, use)
+		}
 	}
 	return out, nil
 }

@@ -26,6 +26,12 @@ type wheelAnswer struct {
 	Tried  []struct{ Index, Reason string }
 }
 
+// wheelAnswers are all its answers.
+type wheelAnswers struct {
+	Tags    []string // of wheels the container's Python takes, best first
+	Answers []wheelAnswer
+}
+
 // wheels answers wheels needs, all in one container with one cache.
 func (s *session) wheels(ctx context.Context, needs []lock.Need) {
 	var asked []lock.Need
@@ -42,20 +48,20 @@ func (s *session) wheels(ctx context.Context, needs []lock.Need) {
 		return
 	}
 	job, err := s.wheelJob(ctx, asked, known)
-	var answers []wheelAnswer
+	var solved wheelAnswers
 	if err == nil {
 		s.say("uv: %d sets of wheels", len(asked))
-		answers, err = runWheels(ctx, s.Runner, job, len(asked))
+		solved, err = runWheels(ctx, s.Runner, job, len(asked))
 	}
 	if err != nil {
 		s.failAll(asked, err)
 		return
 	}
 	for i, n := range asked {
-		for _, t := range answers[i].Tried {
+		for _, t := range solved.Answers[i].Tried {
 			s.say("index %s: %s", t.Index, t.Reason)
 		}
-		entries, help, err := s.lockWheels(ctx, answers[i], known[i])
+		entries, help, err := s.lockWheels(ctx, solved.Answers[i], solved.Tags, known[i])
 		if err != nil {
 			s.fail(n, help, err)
 			continue
@@ -134,27 +140,27 @@ func lines(in []string) []byte {
 	return []byte(strings.Join(append(slices.Clone(in), ""), "\n"))
 }
 
-func runWheels(ctx context.Context, runner Runner, job Job, n int) ([]wheelAnswer, error) {
+func runWheels(ctx context.Context, runner Runner, job Job, n int) (wheelAnswers, error) {
+	var out wheelAnswers
 	files, err := runner.Run(ctx, job)
 	if err != nil {
-		return nil, fmt.Errorf("uv could not run: %w", err)
+		return out, fmt.Errorf("uv could not run: %w", err)
 	}
-	var answers []wheelAnswer
-	if err := json.Unmarshal(files["answers.json"], &answers); err != nil {
-		return nil, fmt.Errorf("uv's answers: %w", err)
+	if err := json.Unmarshal(files["answers.json"], &out); err != nil {
+		return out, fmt.Errorf("uv's answers: %w", err)
 	}
-	if len(answers) != n {
-		return nil, fmt.Errorf("uv gave %d answers to %d questions", len(answers), n)
+	if len(out.Answers) != n {
+		return out, fmt.Errorf("uv gave %d answers to %d questions", len(out.Answers), n)
 	}
-	return answers, nil
+	return out, nil
 }
 
 // lockWheels turns an answer into lock entries.
-func (s *session) lockWheels(ctx context.Context, a wheelAnswer, known []indexWheel) (entries []lock.Entry, help string, err error) {
+func (s *session) lockWheels(ctx context.Context, a wheelAnswer, tags []string, known []indexWheel) (entries []lock.Entry, help string, err error) {
 	if a.Index == "" {
 		return nil, "", errors.New(triedReasons(a))
 	}
-	wheels, err := parsePylock(a.Pylock)
+	wheels, err := parsePylock(a.Pylock, tags)
 	if err != nil {
 		return nil, "", err
 	}

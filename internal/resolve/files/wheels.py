@@ -3,7 +3,8 @@
 Each directory of /in/ask holds `requirements`, `constraints` and `links`, a
 directory of stand-in wheels. The indexes are a secret, because their URLs may
 hold passwords; each is tried until one answers. The answers go to
-/out/answers.json, in the order of the directories' numbers.
+/out/answers.json, in the order of the directories' numbers, with the tags of
+wheels that this Python takes, best first.
 """
 
 import json
@@ -12,6 +13,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import zipfile
 
 UV = "/usr/local/bin/uv"
@@ -39,7 +41,8 @@ def uv(ask, *more):
 
 def reason(run, url):
     """uv's words on one line, without the index's URL."""
-    words = " ".join(run.stderr.replace(url, "the index").split())
+    words = re.sub(r"\s+cause: ", ": ", run.stderr.replace(url, "the index"))
+    words = " ".join(words.split())
     words = re.sub(r"://[^/@\s]*@", "://", words)
     return words.removeprefix("error: ") or f"uv ended with code {run.returncode}"
 
@@ -60,6 +63,13 @@ def solve(ask, indexes):
     return {"tried": tried}
 
 
+def tags():
+    """The tags of this interpreter and its libc, best first."""
+    sys.path.insert(0, str(next(pathlib.Path("/in").glob("packaging-*.whl"))))
+    from packaging.tags import sys_tags
+    return [str(tag) for tag in sys_tags()]
+
+
 def main():
     if (SECRETS / "ca").exists():
         os.environ["SSL_CERT_FILE"] = str(SECRETS / "ca")
@@ -68,7 +78,7 @@ def main():
     unpack_uv()
     asks = sorted(pathlib.Path("/in/ask").iterdir(), key=lambda p: int(p.name))
     answers = [solve(ask, indexes) for ask in asks]
-    pathlib.Path("/out/answers.json").write_text(json.dumps(answers))
+    pathlib.Path("/out/answers.json").write_text(json.dumps({"tags": tags(), "answers": answers}))
 
 
 main()
