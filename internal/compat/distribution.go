@@ -27,3 +27,12 @@ func DistributionOf(suite string) (Distribution, bool) {
 	}
 	return Distribution{}, false
 }
+
+// Suites lists the suites that are known, in the table's order.
+func Suites() []string {
+	var out []string
+	for _, d := range known().distributions {
+		out = append(out, d.Suite)
+	}
+	return out
+}

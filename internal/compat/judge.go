@@ -31,6 +31,7 @@ type Judgement struct {
 	What   string // one clause
 	Why    string // the reason, what is allowed and what to do
 	Source string
+	Field  string // which field of the subject is at fault: torch, python or driver
 }
 
 // String is what and why, without the level.
@@ -54,12 +55,21 @@ func (r *row) rule() rule {
 // Judge says everything that is known to be wrong or worth knowing about s:
 // errors first, then warnings, then notes, always in the same order.
 func Judge(s Subject) []Judgement {
-	out := slices.Concat(judgeBuild(s), judgeSuite(s), judgeDriver(s), judgeRules(s), judgeGPUs(s))
+	out := slices.Concat(about("torch", judgeBuild(s)), about("python", judgeSuite(s)), about("driver", judgeDriver(s)),
+		about("torch", judgeRules(s)), about("torch", judgeGPUs(s)))
 	order := []string{Error, Warning, Note}
 	slices.SortStableFunc(out, func(a, b Judgement) int {
 		return slices.Index(order, a.Level) - slices.Index(order, b.Level)
 	})
 	return out
+}
+
+// about marks the field that judgements concern.
+func about(field string, js []Judgement) []Judgement {
+	for i := range js {
+		js[i].Field = field
+	}
+	return js
 }
 
 // judgeBuild: the torch exists for the CUDA, and has a wheel for the Python.
@@ -70,22 +80,22 @@ func judgeBuild(s Subject) []Judgement {
 	found, err := Lookup(s.Torch, s.CUDA)
 	var none *missing
 	if errors.As(err, &none) {
-		return []Judgement{{Error, none.what(), none.why(), dir + "data/builds.csv"}}
+		return []Judgement{{Level: Error, What: none.what(), Why: none.why(), Source: dir + "data/builds.csv"}}
 	}
 	if err != nil {
-		return []Judgement{{Error, "the tables cannot be read", err.Error(), dir + "data"}}
+		return []Judgement{{Level: Error, What: "the tables cannot be read", Why: err.Error(), Source: dir + "data"}}
 	}
 	if s.Python == "" {
 		return nil
 	}
 	rel, _ := known().release(s.Torch)
 	if !slices.Contains(found.Pythons, s.Python) {
-		return []Judgement{{Error, fmt.Sprintf("torch %s has no wheel for Python %s", s.Torch, s.Python),
-			"it has wheels for Python " + strings.Join(found.Pythons, ", "), rel.source}}
+		return []Judgement{{Level: Error, What: fmt.Sprintf("torch %s has no wheel for Python %s", s.Torch, s.Python),
+			Why: "it has wheels for Python " + strings.Join(found.Pythons, ", "), Source: rel.source}}
 	}
 	if rel.experimental == s.Python {
-		return []Judgement{{Warning, fmt.Sprintf("Python %s is experimental for torch %s", s.Python, s.Torch),
-			"wheels exist but upstream does not stand behind them", rel.source}}
+		return []Judgement{{Level: Warning, What: fmt.Sprintf("Python %s is experimental for torch %s", s.Python, s.Torch),
+			Why: "wheels exist but upstream does not stand behind them", Source: rel.source}}
 	}
 	return nil
 }
@@ -97,16 +107,12 @@ func judgeSuite(s Subject) []Judgement {
 	}
 	d, ok := DistributionOf(s.Suite)
 	if !ok {
-		var suites []string
-		for _, d := range known().distributions {
-			suites = append(suites, d.Suite)
-		}
-		return []Judgement{{Error, fmt.Sprintf("the suite %s is not known", s.Suite),
-			fmt.Sprintf("known: %s; to add one, extend %sdata/distributions.csv", strings.Join(suites, ", "), dir), dir + "data/distributions.csv"}}
+		return []Judgement{{Level: Error, What: fmt.Sprintf("the suite %s is not known", s.Suite),
+			Why: fmt.Sprintf("known: %s; to add one, extend %sdata/distributions.csv", strings.Join(Suites(), ", "), dir), Source: dir + "data/distributions.csv"}}
 	}
 	if s.Python != "" && s.Python != d.Python {
-		return []Judgement{{Error, fmt.Sprintf("%s has Python %s, not %s", d.Suite, d.Python, s.Python),
-			fmt.Sprintf("the image takes the Python of its suite; write %s, or another suite", d.Python), d.source}}
+		return []Judgement{{Level: Error, What: fmt.Sprintf("%s has Python %s, not %s", d.Suite, d.Python, s.Python),
+			Why: fmt.Sprintf("the image takes the Python of its suite; write %s, or another suite", d.Python), Source: d.source}}
 	}
 	return nil
 }
@@ -118,7 +124,7 @@ func judgeDriver(s Subject) []Judgement {
 	}
 	driver, err := version.ParseFloor(s.Driver)
 	if err != nil {
-		return []Judgement{{Error, "the driver floor cannot be read", err.Error(), ""}}
+		return []Judgement{{Level: Error, What: "the driver floor cannot be read", Why: err.Error()}}
 	}
 	f, ok := FloorOf(s.CUDA)
 	if !ok {
@@ -129,17 +135,17 @@ func judgeDriver(s Subject) []Judgement {
 		strict = "the driver it shipped with, the strict floor, is " + f.Strict
 	}
 	if older(driver, f.Compat) {
-		return []Judgement{{Error, fmt.Sprintf("driver floor %s is older than CUDA %s allows", driver, s.CUDA),
-			fmt.Sprintf("the oldest driver that runs it, the compat floor, is %s; %s", f.Compat, strict), f.source}}
+		return []Judgement{{Level: Error, What: fmt.Sprintf("driver floor %s is older than CUDA %s allows", driver, s.CUDA),
+			Why: fmt.Sprintf("the oldest driver that runs it, the compat floor, is %s; %s", f.Compat, strict), Source: f.source}}
 	}
 	if f.Strict != "" && !older(driver, f.Strict) {
 		return nil
 	}
 	return []Judgement{
-		{Warning, fmt.Sprintf("driver floor %s runs CUDA %s by minor-version compatibility", driver, s.CUDA),
-			strict + "; on older ones compiled GPU code runs, but what needs the newer driver is missing", f.source},
-		{Note, fmt.Sprintf("PTX of CUDA %s does not compile on drivers as old as %s", s.CUDA, driver),
-			strict + "; kernels without machine code for the device fail there (unsupported PTX version)", f.source},
+		{Level: Warning, What: fmt.Sprintf("driver floor %s runs CUDA %s by minor-version compatibility", driver, s.CUDA),
+			Why: strict + "; on older ones compiled GPU code runs, but what needs the newer driver is missing", Source: f.source},
+		{Level: Note, What: fmt.Sprintf("PTX of CUDA %s does not compile on drivers as old as %s", s.CUDA, driver),
+			Why: strict + "; kernels without machine code for the device fail there (unsupported PTX version)", Source: f.source},
 	}
 }
 
@@ -174,8 +180,8 @@ func judgeGPUs(s Subject) []Judgement {
 	if names == nil {
 		return nil
 	}
-	return []Judgement{{Note, fmt.Sprintf("some GPUs need a driver newer than %s whatever the image", driver),
-		"the first that runs them: " + strings.Join(names, ", "), source}}
+	return []Judgement{{Level: Note, What: fmt.Sprintf("some GPUs need a driver newer than %s whatever the image", driver),
+		Why: "the first that runs them: " + strings.Join(names, ", "), Source: source}}
 }
 
 // older tells whether driver is older than a version of the tables.

@@ -14,7 +14,8 @@ type Matrix struct {
 	Axes       []Axis          // in the file's order
 	Include    []Rule
 	Exclude    []Rule
-	Recipes    []diag.Str
+	Defaults   map[string]diag.Str // by axis
+	Recipes    []RecipeUse
 	Tag        diag.Str   // template, such as ${torch}-cuda${cuda}
 	Mirrors    []diag.Str // build mirror profiles, best first
 }
@@ -51,6 +52,12 @@ type Rule struct {
 	Pos    diag.Pos
 	Values map[string]diag.Str // by axis
 	Why    diag.Str
+}
+
+// RecipeUse is a recipe in the list, for the cells that match When.
+type RecipeUse struct {
+	Name diag.Str
+	When map[string]diag.Str // by axis; empty: every cell
 }
 
 // Cell is one image to make.

@@ -1,0 +1,394 @@
+package matrix
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/imgforge/imgforge/internal/compat"
+	"github.com/imgforge/imgforge/internal/diag"
+	"github.com/imgforge/imgforge/internal/version"
+)
+
+// maxCells bounds a matrix: past it, an axis is a mistake.
+const maxCells = 100_000
+
+// checkAxes holds axes, conditions, defaults and rules to each other.
+func (r *reader) checkAxes(top *yaml.Node, m *Matrix) {
+	names := map[string]bool{}
+	for _, a := range m.Axes {
+		names[a.Name.Value] = true
+	}
+	for _, name := range required {
+		if _, ok := m.Defaults[name]; !ok && !names[name] {
+			r.fail(top, "list its values under axes, or one under defaults", "no axis %q", name)
+		}
+		names[name] = true
+	}
+	for word, what := range r.names {
+		if !names[word.Value] && word.Value != "why" {
+			r.bad.Add(word.Pos, allowed(word.Value, keys(names)), "unknown axis %q in %s", word.Value, what)
+		}
+	}
+	r.checkConditions(m)
+	for _, a := range m.Axes {
+		for _, g := range a.Groups {
+			for _, v := range g.Values {
+				r.checkValue(a.Name.Value, v, m)
+			}
+		}
+	}
+	for name, v := range m.Defaults {
+		r.checkValue(name, v, m)
+	}
+	for _, rule := range m.Include {
+		for name, v := range rule.Values {
+			r.checkValue(name, v, m)
+		}
+	}
+	for _, rule := range m.Exclude {
+		r.checkKnown(rule.Values, m, "exclude")
+	}
+	for _, use := range m.Recipes {
+		r.checkKnown(use.When, m, "when")
+	}
+	if m.Tag.Value != "" {
+		r.checkTemplate(m)
+	}
+}
+
+// checkConditions finds the axis and value each group depends on.
+func (r *reader) checkConditions(m *Matrix) {
+	for i, a := range m.Axes {
+		for _, g := range a.Groups {
+			if g.WhenAxis == "" {
+				continue
+			}
+			on := slices.IndexFunc(m.Axes, func(o Axis) bool { return o.Name.Value == g.WhenAxis })
+			switch {
+			case on < 0:
+				r.bad.Add(g.Pos, "", "axis %s depends on %q, which is no axis", a.Name, g.WhenAxis)
+			case on >= i:
+				r.bad.Add(g.Pos, "write "+g.WhenAxis+" above it", "axis %s depends on %s, which comes after it", a.Name, g.WhenAxis)
+			case !m.Axes[on].has(g.WhenValue):
+				r.bad.Add(g.Pos, "its values: "+strings.Join(m.Axes[on].all(), ", "), "axis %s has no value %q", g.WhenAxis, g.WhenValue)
+			}
+		}
+	}
+}
+
+// checkKnown holds a rule's values to those the axes have.
+func (r *reader) checkKnown(values map[string]diag.Str, m *Matrix, what string) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		known := m.valuesOf(name)
+		if v := values[name]; len(known) > 0 && !slices.Contains(known, v.Value) {
+			r.bad.Add(v.Pos, "its values: "+strings.Join(known, ", "), "%s names the %s %q, which no cell has", what, name, v.Value)
+		}
+	}
+}
+
+var (
+	exactForm = regexp.MustCompile(`^\d+\.\d+\.\d+$`)
+	tagForm   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
+)
+
+// checkValue holds one value to its axis, as far as it can be judged alone.
+func (r *reader) checkValue(axis string, v diag.Str, m *Matrix) {
+	if v.Value == "" {
+		return
+	}
+	switch axis {
+	case "base":
+		if _, ok := m.Bases[v.Value]; !ok {
+			r.bad.Add(v.Pos, allowed(v.Value, keys(m.Bases)), "unknown base %q", v.Value)
+		}
+	case "cuda":
+		if _, err := version.ParseCUDA(v.Value); err != nil {
+			r.bad.Add(v.Pos, "", "cuda: %s", err)
+		} else if !slices.Contains(compat.CUDAs(), v.Value) {
+			r.bad.Add(v.Pos, "known: "+strings.Join(compat.CUDAs(), ", "), "no torch is built for CUDA %q", v.Value)
+		}
+	case "torch":
+		if !exactForm.MatchString(v.Value) {
+			r.bad.Add(v.Pos, matches(v.Value), "torch %q is not an exact version", v.Value)
+		}
+	case "python":
+		if !regexp.MustCompile(`^3\.\d+$`).MatchString(v.Value) {
+			r.bad.Add(v.Pos, "such as \"3.11\"", "python %q is not of the form 3.N", v.Value)
+		}
+	case "driver":
+		if !strings.HasPrefix(v.Value, ">=") {
+			r.bad.Add(v.Pos, fmt.Sprintf("write %q", ">="+strings.TrimLeft(v.Value, "<>=~^ ")), "driver %q is not a floor", v.Value)
+		} else if _, err := version.ParseFloor(v.Value); err != nil {
+			r.bad.Add(v.Pos, "such as \">=525.60.13\"", "driver: %s", err)
+		}
+	}
+}
+
+// matches tells which exact versions a range would stand for.
+func matches(constraint string) string {
+	var hits []string
+	for _, t := range compat.Torches() {
+		if ok, err := version.InRange(t, constraint); err == nil && ok {
+			hits = append(hits, t)
+		}
+	}
+	if len(hits) == 0 {
+		return "known: " + strings.Join(compat.Torches(), ", ")
+	}
+	return "it would match " + strings.Join(hits, ", ") + "; list the ones you mean"
+}
+
+func (a Axis) has(value string) bool { return slices.Contains(a.all(), value) }
+
+func (a Axis) all() []string {
+	var out []string
+	for _, g := range a.Groups {
+		for _, v := range g.Values {
+			if !slices.Contains(out, v.Value) {
+				out = append(out, v.Value)
+			}
+		}
+	}
+	return out
+}
+
+// valuesOf lists every value that an axis can have in this matrix.
+func (m *Matrix) valuesOf(name string) []string {
+	var out []string
+	for _, a := range m.Axes {
+		if a.Name.Value == name {
+			out = append(out, a.all()...)
+		}
+	}
+	if v, ok := m.Defaults[name]; ok {
+		out = append(out, v.Value)
+	}
+	for _, rule := range m.Include {
+		if v, ok := rule.Values[name]; ok {
+			out = append(out, v.Value)
+		}
+	}
+	return out
+}
+
+// point is a cell before it is judged: a value for each axis.
+type point map[string]diag.Str
+
+// Expand makes the cells: the product of the axes, less exclude, plus include,
+// in the file's order. The error is a diag.List with every impossible cell, each
+// reason once.
+func (m *Matrix) Expand() ([]Cell, error) {
+	e := &expansion{matrix: m, reasons: map[diag.Problem]int{}}
+	points := e.product()
+	points = e.exclude(points)
+	points = e.include(points)
+	if len(points) == 0 && len(e.bad) == 0 {
+		e.bad.Add(diag.Pos{File: m.File, Line: 1}, "loosen the exclude entries", "no cell is left")
+	}
+	var cells []Cell
+	tags := map[string]Cell{}
+	for _, p := range points {
+		cell := e.cell(p)
+		if first, dup := tags[cell.Tag]; dup && cell.Tag != "" {
+			e.bad.Add(m.Tag.Pos, "name the axes they differ in, such as ${"+differs(first, cell)+"}",
+				"two cells have the tag %q: %s and %s", cell.Tag, first.describe(), cell.describe())
+		}
+		tags[cell.Tag] = cell
+		cells = append(cells, cell)
+	}
+	e.report()
+	return cells, e.bad.Err()
+}
+
+// expansion is one Expand: what it found wrong so far.
+type expansion struct {
+	matrix  *Matrix
+	bad     diag.List
+	reasons map[diag.Problem]int // a reason, and how many cells it strikes
+}
+
+func (e *expansion) product() []point {
+	points := []point{{}}
+	for name, v := range e.matrix.Defaults {
+		points[0][name] = v
+	}
+	for _, axis := range e.matrix.Axes {
+		var next []point
+		for _, p := range points {
+			for _, v := range axis.valuesFor(p) {
+				q := maps.Clone(p)
+				q[axis.Name.Value] = v
+				if next = append(next, q); len(next) > maxCells {
+					e.bad.Add(axis.Name.Pos, "", "more than %d cells at axis %s", maxCells, axis.Name)
+					return nil
+				}
+			}
+		}
+		points = next
+	}
+	if len(e.matrix.Axes) == 0 {
+		return nil
+	}
+	return points
+}
+
+// valuesFor lists the axis's values where the other axes are as in p.
+func (a Axis) valuesFor(p point) []diag.Str {
+	var out []diag.Str
+	for _, g := range a.Groups {
+		if g.WhenAxis == "" || p[g.WhenAxis].Value == g.WhenValue {
+			out = append(out, g.Values...)
+		}
+	}
+	return out
+}
+
+func (e *expansion) exclude(points []point) []point {
+	for _, rule := range e.matrix.Exclude {
+		before := len(points)
+		points = slices.DeleteFunc(points, func(p point) bool { return p.matches(rule.Values) })
+		if len(points) == before && len(e.bad) == 0 {
+			e.bad.Add(rule.Pos, "remove it, or mend its values", "this exclude entry matches no cell")
+		}
+	}
+	return points
+}
+
+func (p point) matches(values map[string]diag.Str) bool {
+	for name, v := range values {
+		if p[name].Value != v.Value {
+			return false
+		}
+	}
+	return true
+}
+
+func (e *expansion) include(points []point) []point {
+	for _, rule := range e.matrix.Include {
+		p := point{}
+		maps.Copy(p, e.matrix.Defaults)
+		maps.Copy(p, rule.Values)
+		for _, name := range e.axisNames() {
+			if _, ok := p[name]; !ok {
+				e.bad.Add(rule.Pos, "add it here or under defaults", "this include entry has no %s", name)
+			}
+		}
+		if slices.ContainsFunc(points, func(q point) bool { return q.matches(p) }) {
+			e.bad.Add(rule.Pos, "remove it", "this include entry is a cell already")
+			continue
+		}
+		p[placeKey] = diag.Str{Pos: rule.Pos}
+		points = append(points, p)
+	}
+	return points
+}
+
+// placeKey holds an included point's own position; no axis can have its name.
+const placeKey = "@"
+
+func (e *expansion) axisNames() []string {
+	names := slices.Clone(required)
+	for _, a := range e.matrix.Axes {
+		if !slices.Contains(names, a.Name.Value) {
+			names = append(names, a.Name.Value)
+		}
+	}
+	return names
+}
+
+// cell judges a point and makes it a cell.
+func (e *expansion) cell(p point) Cell {
+	m := e.matrix
+	c := Cell{
+		CUDA: p["cuda"].Value, Torch: p["torch"].Value, Python: p["python"].Value,
+		Driver: strings.TrimPrefix(p["driver"].Value, ">="), BaseName: p["base"].Value,
+		Base: m.Bases[p["base"].Value], Platform: m.Platform.Value, Free: map[string]string{}, Pos: p["torch"].Pos,
+	}
+	if at, ok := p[placeKey]; ok {
+		c.Pos = at.Pos
+	}
+	for name, v := range p {
+		if !slices.Contains(required, name) && name != placeKey {
+			c.Free[name] = v.Value
+		}
+	}
+	for _, use := range m.Recipes {
+		if p.matches(use.When) {
+			c.Recipes = append(c.Recipes, use.Name)
+		}
+	}
+	c.Tag = render(m.Tag.Value, c.Vars())
+	if m.Tag.Value != "" && !tagForm.MatchString(c.Tag) {
+		e.note(m.Tag.Pos, "a tag is at most 128 of A-Z a-z 0-9 _ . -", "%q is not a usable tag", c.Tag)
+	}
+	e.judge(p, &c)
+	return c
+}
+
+// judge asks compat about a cell: errors are noted where the value at fault
+// stands, warnings go with the cell.
+func (e *expansion) judge(p point, c *Cell) {
+	s := compat.Subject{CUDA: c.CUDA, Torch: c.Torch, Python: c.Python, Driver: c.Driver}
+	if c.Base.Debian != nil {
+		s.Suite = c.Base.Debian.Suite.Value
+	}
+	for _, j := range compat.Judge(s) {
+		switch j.Level {
+		case compat.Error:
+			e.note(at(p, j), j.Why, "%s", j.What)
+		case compat.Warning:
+			c.Warnings = append(c.Warnings, j.String())
+		}
+	}
+}
+
+// at is the position of the value that a judgement is about.
+func at(p point, j compat.Judgement) diag.Pos {
+	if pos := p[j.Field].Pos; pos.Line > 0 {
+		return pos
+	}
+	return p["torch"].Pos
+}
+
+// note counts a reason instead of repeating it for every cell.
+func (e *expansion) note(pos diag.Pos, help, format string, args ...any) {
+	e.reasons[diag.Problem{Pos: pos, What: fmt.Sprintf(format, args...), Help: help}]++
+}
+
+// report turns counted reasons into problems.
+func (e *expansion) report() {
+	for problem, n := range e.reasons {
+		if n > 1 {
+			problem.What += fmt.Sprintf(" (%d cells)", n)
+		}
+		e.bad = append(e.bad, &problem)
+	}
+}
+
+// describe names a cell by its axes.
+func (c Cell) describe() string {
+	parts := []string{"cuda=" + c.CUDA, "torch=" + c.Torch, "python=" + c.Python, "driver=" + c.Driver, "base=" + c.BaseName}
+	for _, name := range slices.Sorted(maps.Keys(c.Free)) {
+		parts = append(parts, name+"="+c.Free[name])
+	}
+	return strings.Join(parts, ",")
+}
+
+// differs names the first variable in which two cells differ.
+func differs(a, b Cell) string {
+	va, vb := a.Vars(), b.Vars()
+	for _, name := range slices.SortedFunc(maps.Keys(va), func(x, y string) int {
+		return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y))
+	}) {
+		if va[name] != vb[name] {
+			return name
+		}
+	}
+	return "driver"
+}

@@ -1,0 +1,9 @@
+// Package matrices holds the shipped matrices and their locks.
+package matrices
+
+import "embed"
+
+// FS is the shipped files by name.
+//
+//go:embed *.yaml
+var FS embed.FS
