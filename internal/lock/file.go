@@ -1,0 +1,287 @@
+package lock
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/imgforge/imgforge/internal/diag"
+)
+
+// header is the first line; its number changes when old programs must not read on.
+const header = "# imgforge lock 1"
+
+// EpochKey is the key of the one epoch entry.
+const EpochKey = "source-date-epoch"
+
+// File is a lock in memory: sorted, each entry once.
+type File struct {
+	Entries []Entry
+}
+
+var kinds = []Kind{Archive, Deb, Epoch, Pick, Recipe, Wheel}
+
+var (
+	sha256Form = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	treeForm   = regexp.MustCompile(`^h1:[A-Za-z0-9+/]{43}=$`)
+	hostForm   = regexp.MustCompile(`://`)
+)
+
+// Parse reads a lock; every bad line is reported with its position.
+func Parse(file string, data []byte) (*File, error) {
+	var bad diag.List
+	if first, _, _ := bytes.Cut(data, []byte("\n")); strings.TrimRight(string(first), "\r") != header {
+		bad.Add(diag.Pos{File: file, Line: 1, Col: 1}, "write it anew with `imgforge lock`", "not an imgforge lock of version 1")
+		return nil, bad.Err()
+	}
+	f := &File{}
+	seen := map[string]int{}
+	n := 0
+	for line := range strings.Lines(string(data)) {
+		n++
+		line = strings.TrimRight(line, "\r\n")
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		at := diag.Pos{File: file, Line: n, Col: 1}
+		e, err := parseLine(line)
+		if err != nil {
+			bad.Add(at, "write it anew with `imgforge lock`", "%s", err)
+			continue
+		}
+		if was, dup := seen[e.id()]; dup {
+			bad.Add(at, "keep one and run `imgforge lock`", "%s %s is already on line %d", e.Kind, e.Key, was)
+			continue
+		}
+		seen[e.id()] = n
+		f.Entries = append(f.Entries, e)
+	}
+	f.sort()
+	return f, bad.Err()
+}
+
+func parseLine(line string) (Entry, error) {
+	fields := strings.Split(line, " ")
+	if len(fields) != 5 {
+		return Entry{}, fmt.Errorf("a line has five fields (kind key value size hash), this one has %d", len(fields))
+	}
+	e := Entry{Kind: Kind(fields[0]), Key: fields[1], Value: blank(fields[2]), Hash: blank(fields[4])}
+	if !slices.Contains(kinds, e.Kind) {
+		return Entry{}, fmt.Errorf("unknown kind %q; kinds are %v", fields[0], kinds)
+	}
+	if e.Key == "" || e.Key == "-" {
+		return Entry{}, fmt.Errorf("%s without a key", e.Kind)
+	}
+	if fields[3] != "-" {
+		size, err := strconv.ParseInt(fields[3], 10, 64)
+		if err != nil || size < 0 {
+			return Entry{}, fmt.Errorf("size %q is not a number of bytes", fields[3])
+		}
+		e.Size = size
+	}
+	return e, e.check()
+}
+
+// check holds an entry to its kind.
+func (e Entry) check() error {
+	if hostForm.MatchString(e.Key + " " + e.Value) {
+		return fmt.Errorf("%s %s names a host; locks hold none", e.Kind, e.Key)
+	}
+	if strings.ContainsAny(e.Key+e.Value, " \t\r\n") {
+		return fmt.Errorf("%s %q holds white space", e.Kind, e.Key)
+	}
+	switch e.Kind {
+	case Deb, Wheel:
+		if !sha256Form.MatchString(e.Hash) {
+			return fmt.Errorf("%s %s needs a hash of the form sha256:<64 hex digits>, not %q", e.Kind, e.Key, e.Hash)
+		}
+		if e.Value == "" || strings.Contains(e.Value, "..") || strings.HasPrefix(e.Value, "/") {
+			return fmt.Errorf("%s %s has no usable origin: %q", e.Kind, e.Key, e.Value)
+		}
+		if e.Kind == Wheel && strings.ContainsAny(e.Key, "/\\") {
+			return fmt.Errorf("wheel file name %q holds a separator", e.Key)
+		}
+	case Recipe:
+		if !treeForm.MatchString(e.Hash) {
+			return fmt.Errorf("recipe %s needs a hash of the form h1:<base64>, not %q", e.Key, e.Hash)
+		}
+	case Pick:
+		if e.Value == "" {
+			return fmt.Errorf("pick %s names no blob", e.Key)
+		}
+	case Epoch:
+		if s, err := strconv.ParseInt(e.Value, 10, 64); err != nil || s <= 0 || e.Key != EpochKey {
+			return fmt.Errorf("epoch must be `epoch %s SECONDS - -`", EpochKey)
+		}
+	}
+	return nil
+}
+
+// Format writes the lock as it stands on disk.
+func (f *File) Format() []byte {
+	f.sort()
+	var b bytes.Buffer
+	b.WriteString(header + "\n")
+	for _, e := range f.Entries {
+		size := "-"
+		if e.Size > 0 {
+			size = strconv.FormatInt(e.Size, 10)
+		}
+		fmt.Fprintf(&b, "%s %s %s %s %s\n", e.Kind, e.Key, dash(e.Value), size, dash(e.Hash))
+	}
+	return b.Bytes()
+}
+
+// Digest identifies the lock's content: "sha256:...".
+func (f *File) Digest() string {
+	sum := sha256.Sum256(f.Format())
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// Epoch is SOURCE_DATE_EPOCH in seconds; zero when the lock has none.
+func (f *File) Epoch() int64 {
+	for _, e := range f.Entries {
+		if e.Kind == Epoch {
+			s, _ := strconv.ParseInt(e.Value, 10, 64)
+			return s
+		}
+	}
+	return 0
+}
+
+// Picked returns the blobs that answer a set, in the lock's order, and false
+// when the lock has no answer. A pick without its blob is an error.
+func (f *File) Picked(set string) ([]Entry, bool, error) {
+	blobs := map[string]Entry{}
+	for _, e := range f.Entries {
+		if e.Kind == Deb || e.Kind == Wheel {
+			blobs[e.Key] = e
+		}
+	}
+	var out []Entry
+	for _, e := range f.Entries {
+		if e.Kind != Pick || e.Key != set {
+			continue
+		}
+		blob, ok := blobs[e.Value]
+		if !ok {
+			return nil, true, fmt.Errorf("the lock picks %s for %s but has no line for it", e.Value, set)
+		}
+		out = append(out, blob)
+	}
+	return out, len(out) > 0, nil
+}
+
+// RecipeHash returns the locked hash of a recipe's tree, or "".
+func (f *File) RecipeHash(name string) string {
+	for _, e := range f.Entries {
+		if e.Kind == Recipe && e.Key == name {
+			return e.Hash
+		}
+	}
+	return ""
+}
+
+// Put adds entries, replacing those of the same identity.
+func (f *File) Put(entries ...Entry) {
+	at := map[string]int{}
+	for i, e := range f.Entries {
+		at[e.id()] = i
+	}
+	for _, e := range entries {
+		if i, ok := at[e.id()]; ok {
+			f.Entries[i] = e
+			continue
+		}
+		at[e.id()] = len(f.Entries)
+		f.Entries = append(f.Entries, e)
+	}
+	f.sort()
+}
+
+// Keep drops the picks of every set not wanted, the blobs no pick names, and
+// the recipes not listed.
+func (f *File) Keep(sets, recipes map[string]bool) {
+	named := map[string]bool{}
+	for _, e := range f.Entries {
+		if e.Kind == Pick && sets[e.Key] {
+			named[e.Value] = true
+		}
+	}
+	f.Entries = slices.DeleteFunc(f.Entries, func(e Entry) bool {
+		switch e.Kind {
+		case Pick:
+			return !sets[e.Key]
+		case Deb, Wheel:
+			return !named[e.Key]
+		case Recipe:
+			return !recipes[e.Key]
+		}
+		return false
+	})
+}
+
+// Drop removes a set's picks; blobs stay until Keep.
+func (f *File) Drop(set string) {
+	f.Entries = slices.DeleteFunc(f.Entries, func(e Entry) bool { return e.Kind == Pick && e.Key == set })
+}
+
+func (f *File) sort() {
+	slices.SortFunc(f.Entries, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Value, b.Value))
+	})
+}
+
+// id is what may stand once. A set has many picks, so its values count.
+func (e Entry) id() string {
+	if e.Kind == Pick {
+		return string(e.Kind) + " " + e.Key + " " + e.Value
+	}
+	return string(e.Kind) + " " + e.Key
+}
+
+// Set names the request: readable, and equal for equal requests alone.
+func (r Request) Set() string {
+	canonical, _ := json.Marshal(r)
+	sum := sha256.Sum256(canonical)
+	short := hex.EncodeToString(sum[:4])
+	switch r.Kind {
+	case "wheels":
+		return fmt.Sprintf("wheels/torch%s-cuda%s-py%s-%s", r.Torch, r.CUDA, r.Python, short)
+	case "tools":
+		return fmt.Sprintf("tools/py%s-%s", r.Python, short)
+	}
+	return fmt.Sprintf("%s/%s-%s", r.Kind, r.Base, short)
+}
+
+func blank(s string) string {
+	if s == "-" {
+		return ""
+	}
+	return s
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// Blobs returns the deb and wheel entries by key.
+func (f *File) Blobs() map[string]Entry {
+	out := map[string]Entry{}
+	for _, e := range f.Entries {
+		if e.Kind == Deb || e.Kind == Wheel {
+			out[e.Key] = e
+		}
+	}
+	return out
+}

@@ -1,0 +1,83 @@
+package lock
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Compare holds the lock against what is needed, as two sets: what is missing
+// (with the place it was asked for) and what nothing asks for any more.
+func (f *File) Compare(needs []Need, recipes map[string]string) (missing, surplus []string) {
+	sets := map[string]bool{}
+	for _, n := range needs {
+		sets[n.Set] = true
+		if _, ok, err := f.Picked(n.Set); !ok {
+			missing = append(missing, fmt.Sprintf("%s: %s, needed by %s", n.Pos, n.Set, n.Cells[0]))
+		} else if err != nil {
+			missing = append(missing, fmt.Sprintf("%s: %s", n.Pos, err))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(recipes)) {
+		switch f.RecipeHash(name) {
+		case recipes[name]:
+		case "":
+			missing = append(missing, "recipe "+name)
+		default:
+			missing = append(missing, "recipe "+name+", which has changed since it was locked")
+		}
+	}
+	kept := &File{Entries: slices.Clone(f.Entries)}
+	kept.Keep(sets, keysOf(recipes))
+	still := map[Entry]bool{}
+	for _, e := range kept.Entries {
+		still[e] = true
+	}
+	for _, e := range f.Entries {
+		if !still[e] {
+			surplus = append(surplus, fmt.Sprintf("%s %s %s", e.Kind, e.Key, e.Value))
+		}
+	}
+	return missing, surplus
+}
+
+// Change is what resolving brought.
+type Change struct {
+	Archives []Entry
+	Sets     map[string][]Entry // blobs that answer a set; replaces an earlier answer
+	Epoch    string             // seconds; used when the lock has none or NewEpoch is set
+	NewEpoch bool
+}
+
+// Updated returns a copy of the lock with the change taken in and everything
+// dropped that no need asks for. Answers of sets outside the change stay.
+func (f *File) Updated(needs []Need, recipes map[string]string, c Change) *File {
+	next := &File{Entries: slices.Clone(f.Entries)}
+	next.Put(c.Archives...)
+	for _, set := range slices.Sorted(maps.Keys(c.Sets)) {
+		next.Drop(set)
+		for _, e := range c.Sets[set] {
+			next.Put(e, Entry{Kind: Pick, Key: set, Value: e.Key})
+		}
+	}
+	if c.Epoch != "" && (c.NewEpoch || next.Epoch() == 0) {
+		next.Put(Entry{Kind: Epoch, Key: EpochKey, Value: c.Epoch})
+	}
+	for name, hash := range recipes {
+		next.Put(Entry{Kind: Recipe, Key: name, Hash: hash})
+	}
+	sets := map[string]bool{}
+	for _, n := range needs {
+		sets[n.Set] = true
+	}
+	next.Keep(sets, keysOf(recipes))
+	return next
+}
+
+func keysOf(m map[string]string) map[string]bool {
+	out := map[string]bool{}
+	for k := range m {
+		out[k] = true
+	}
+	return out
+}

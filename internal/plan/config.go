@@ -1,0 +1,99 @@
+package plan
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/imgforge/imgforge/internal/compat"
+	"github.com/imgforge/imgforge/internal/diag"
+	"github.com/imgforge/imgforge/internal/lock"
+	"github.com/imgforge/imgforge/internal/matrix"
+	"github.com/imgforge/imgforge/internal/recipe"
+)
+
+// forbidden variables change what the NVIDIA runtime does behind the cell's back.
+var forbidden = map[string]string{
+	"CUDA_VERSION": "alone it makes the NVIDIA runtime demand a driver of that very CUDA; the cell's floor is in NVIDIA_REQUIRE_CUDA",
+	"PATH":         "the planner sets it",
+}
+
+// configOf is the image configuration: the planner's own environment, then what
+// recipes add. Two recipes that set one variable differently are a mistake.
+func configOf(cell matrix.Cell, recipes []*recipe.Recipe, bad *diag.List) Config {
+	env := map[string]string{
+		"PATH":                       "/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"VIRTUAL_ENV":                "/opt/venv",
+		"LANG":                       "C.UTF-8",
+		"NVIDIA_VISIBLE_DEVICES":     "all",
+		"NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
+		"NVIDIA_REQUIRE_CUDA":        "driver>=" + cell.Driver,
+	}
+	c := Config{Cmd: []string{"bash"}, WorkingDir: "/workspace"}
+	setBy := map[string]string{}
+	for _, rec := range recipes {
+		for _, v := range rec.Env {
+			value, err := recipe.Expand(diag.Str{Pos: v.Pos, Value: v.Value}, varsOf(cell))
+			bad.AddErr(v.Pos, err)
+			if why, no := forbidden[v.Name]; no {
+				bad.Add(v.Pos, why, "recipe %s may not set %s", rec.Name, v.Name)
+			}
+			if other := setBy[v.Name]; other != "" && env[v.Name] != value {
+				bad.Add(v.Pos, "keep one of the two", "recipes %s and %s set %s differently", other, rec.Name, v.Name)
+			}
+			env[v.Name], setBy[v.Name] = value, rec.Name
+		}
+		if len(rec.Cmd) > 0 {
+			c.Cmd = rec.Cmd
+		}
+		c.Ports = append(c.Ports, rec.Ports...)
+	}
+	for name, value := range env {
+		c.Env = append(c.Env, name+"="+value)
+	}
+	slices.Sort(c.Env)
+	c.Ports = sortedSet(c.Ports)
+	return c
+}
+
+// label describes the image in its own configuration. The lock's digest covers
+// the cell's own lines, so that a cell added beside it changes nothing here.
+func (p *Plan) label(cell matrix.Cell, locked *lock.File) {
+	p.Config.Labels = map[string]string{
+		"io.imgforge.cuda":                 cell.CUDA,
+		"io.imgforge.torch":                cell.Torch,
+		"io.imgforge.python":               cell.Python,
+		"io.imgforge.base":                 cell.BaseName,
+		"io.imgforge.driver":               ">=" + cell.Driver,
+		"io.imgforge.gpu-archs":            strings.Join(compat.Archs(cell.Torch, cell.CUDA), " "),
+		"io.imgforge.lock":                 p.lockDigest(locked),
+		"org.opencontainers.image.title":   "imgforge " + cell.Tag,
+		"org.opencontainers.image.version": cell.Tag,
+		"org.opencontainers.image.created": time.Unix(p.Epoch, 0).UTC().Format(time.RFC3339),
+	}
+	for name, value := range cell.Free {
+		p.Config.Labels["io.imgforge.axis."+name] = value
+	}
+	p.Config.Labels["io.imgforge.plan"] = p.Digest()
+}
+
+// lockDigest covers the lock's entries for the blobs of this plan.
+func (p *Plan) lockDigest(locked *lock.File) string {
+	used := map[string]bool{}
+	for _, b := range p.Blobs() {
+		used["sha256:"+b.SHA256] = true
+	}
+	var lines []string
+	for _, e := range locked.Entries {
+		if used[e.Hash] {
+			lines = append(lines, fmt.Sprintf("%s %s %s %s", e.Kind, e.Key, e.Value, e.Hash))
+		}
+	}
+	slices.SortFunc(lines, cmp.Compare[string])
+	sum := sha256.Sum256([]byte(strings.Join(lines, "\n")))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,201 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/imgforge/imgforge/internal/compat"
+	"github.com/imgforge/imgforge/internal/diag"
+	"github.com/imgforge/imgforge/internal/lock"
+	"github.com/imgforge/imgforge/internal/matrix"
+	"github.com/imgforge/imgforge/internal/recipe"
+)
+
+// relock is the cure for everything a stale lock can lack.
+const relock = "run `imgforge lock` to bring the lock up to date"
+
+// ErrStale is wrapped by every error that a fresh lock would mend.
+var ErrStale = errors.New("the lock is stale")
+
+// Make joins one cell with its recipes and the lock. What the lock lacks is an
+// error that names it and wraps ErrStale; nothing is looked up elsewhere.
+func Make(cell matrix.Cell, set *recipe.Set, locked *lock.File) (*Plan, error) {
+	recipes, err := recipesOf(cell, set)
+	if err != nil {
+		return nil, err
+	}
+	want, err := requestsFor(cell, recipes)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{Tag: cell.Tag, Platform: cell.Platform, Epoch: locked.Epoch(), Python: cell.Python}
+	picks, err := pickAll(cell, want, locked)
+	if err != nil {
+		return nil, err
+	}
+	p.Base, p.Debs, p.Tools = picks["base"], picks["debs"], picks["tools"]
+	if err := conflicts(cell, picks["wheels"]); err != nil {
+		return nil, err
+	}
+	p.Wheels = group(picks["wheels"])
+	if err := fresh(cell, recipes, locked); err != nil {
+		return nil, err
+	}
+	var bad diag.List
+	for _, rec := range recipes {
+		if step := stepOf(rec, cell, &bad); len(step.Files)+len(step.Run) > 0 {
+			p.Steps = append(p.Steps, step)
+		}
+	}
+	overwrites(recipes, &bad)
+	p.Config = configOf(cell, recipes, &bad)
+	if err := bad.Err(); err != nil {
+		return nil, err
+	}
+	p.label(cell, locked)
+	return p, nil
+}
+
+// pickAll reads the lock's answers to a cell's requests.
+func pickAll(cell matrix.Cell, want requests, locked *lock.File) (map[string][]Blob, error) {
+	var bad diag.List
+	out := map[string][]Blob{}
+	if locked.Epoch() == 0 {
+		bad.Add(cell.Pos, relock, "the lock has no %s", lock.EpochKey)
+	}
+	ask := []lock.Request{want.base}
+	if len(want.debs.Packages) > 0 {
+		ask = append(ask, want.debs)
+	}
+	if len(want.wheels.Requirements) > 0 {
+		ask = append(ask, want.tools, want.wheels)
+	}
+	for _, r := range ask {
+		entries, ok, err := locked.Picked(r.Set())
+		switch {
+		case err != nil:
+			bad.AddErr(cell.Pos, err)
+		case !ok:
+			bad.Add(cell.Pos, relock, "cell %s: its %s are not locked (%s)", cell.Tag, r.Kind, r.Set())
+		}
+		for _, e := range entries {
+			out[r.Kind] = append(out[r.Kind], blobOf(e))
+		}
+	}
+	if err := bad.Err(); err != nil {
+		return nil, fmt.Errorf("%w:\n%w", ErrStale, err)
+	}
+	return out, nil
+}
+
+func blobOf(e lock.Entry) Blob {
+	name := e.Key
+	if e.Kind == lock.Deb {
+		name = e.Value[strings.LastIndexByte(e.Value, '/')+1:]
+	}
+	return Blob{Name: name, Origin: e.Value, SHA256: strings.TrimPrefix(e.Hash, "sha256:"), Size: e.Size}
+}
+
+// conflicts refuses distributions that overwrite each other.
+func conflicts(cell matrix.Cell, wheels []Blob) error {
+	names := make([]string, len(wheels))
+	for i, w := range wheels {
+		names[i] = DistributionOf(w)
+	}
+	var bad diag.List
+	for _, c := range compat.Conflicts(names) {
+		bad.Add(cell.Pos, "keep one of the two", "cell %s: %s", cell.Tag, c)
+	}
+	return bad.Err()
+}
+
+// DistributionOf is the normalized name of the distribution a wheel blob holds.
+func DistributionOf(b Blob) string {
+	_, requirement, _ := strings.Cut(b.Origin, ":")
+	name, _, _ := strings.Cut(requirement, "==")
+	return name
+}
+
+// fresh holds every recipe to the hash it was locked with.
+func fresh(cell matrix.Cell, recipes []*recipe.Recipe, locked *lock.File) error {
+	var bad diag.List
+	for _, rec := range recipes {
+		switch got := locked.RecipeHash(rec.Name); got {
+		case rec.Hash:
+		case "":
+			bad.Add(rec.Pos, relock, "recipe %s is not in the lock", rec.Name)
+		default:
+			bad.Add(rec.Pos, relock, "recipe %s has changed since it was locked", rec.Name)
+		}
+	}
+	if err := bad.Err(); err != nil {
+		return fmt.Errorf("%w:\n%w", ErrStale, err)
+	}
+	return nil
+}
+
+func stepOf(rec *recipe.Recipe, cell matrix.Cell, bad *diag.List) Step {
+	step := Step{Recipe: rec.Name}
+	for _, f := range rec.Files {
+		step.Files = append(step.Files, File{Path: f.Path, Mode: uint32(f.Mode), Content: f.Content, Link: f.Link, Dir: f.Dir})
+	}
+	for _, r := range rec.Run {
+		command, err := recipe.Expand(diag.Str{Pos: r.Pos, Value: r.Command}, varsOf(cell))
+		if err != nil {
+			bad.AddErr(r.Pos, err)
+			continue
+		}
+		step.Run = append(step.Run, Run{Name: r.Name, Command: command, Pos: r.Pos})
+	}
+	return step
+}
+
+// overwrites refuses two recipes that place something at one path, unless both
+// only want the directory.
+func overwrites(recipes []*recipe.Recipe, bad *diag.List) {
+	type owner struct {
+		recipe string
+		dir    bool
+	}
+	by := map[string]owner{}
+	for _, rec := range recipes {
+		for _, f := range rec.Files {
+			if was, ok := by[f.Path]; ok && !(was.dir && f.Dir) {
+				bad.Add(f.Pos, "keep one of the two", "recipes %s and %s both place %s", was.recipe, rec.Name, f.Path)
+			}
+			by[f.Path] = owner{rec.Name, f.Dir}
+		}
+	}
+}
+
+// Blobs lists every locked file the plan needs, once each, sorted by name.
+func (p *Plan) Blobs() []Blob {
+	byHash := map[string]Blob{}
+	add := func(blobs []Blob) {
+		for _, b := range blobs {
+			byHash[b.SHA256] = b
+		}
+	}
+	add(p.Base)
+	add(p.Debs)
+	add(p.Tools)
+	for _, l := range p.Wheels {
+		add(l.Wheels)
+	}
+	return slices.SortedFunc(maps.Values(byHash), func(a, b Blob) int {
+		return strings.Compare(a.Name+a.SHA256, b.Name+b.SHA256)
+	})
+}
+
+// Digest identifies the plan: "sha256:..." of its canonical JSON.
+func (p *Plan) Digest() string {
+	canonical, _ := json.Marshal(p) // struct order is fixed, maps are sorted
+	sum := sha256.Sum256(canonical)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,197 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/imgforge/imgforge/internal/compat"
+	"github.com/imgforge/imgforge/internal/diag"
+	"github.com/imgforge/imgforge/internal/lock"
+	"github.com/imgforge/imgforge/internal/matrix"
+	"github.com/imgforge/imgforge/internal/recipe"
+	"github.com/imgforge/imgforge/internal/version"
+)
+
+// environment is the recipe every image starts from: pip and what it needs.
+const environment = "python"
+
+// Needs lists what must be locked for the cells: each request once, in a stable
+// order. Mistakes in recipes and matrix are reported together.
+func Needs(cells []matrix.Cell, set *recipe.Set) ([]lock.Need, error) {
+	var bad diag.List
+	bySet := map[string]*lock.Need{}
+	for _, cell := range cells {
+		requests, err := requestsOf(cell, set)
+		if err != nil {
+			bad.AddErr(cell.Pos, err)
+			continue
+		}
+		for _, r := range requests {
+			name := r.Set()
+			if bySet[name] == nil {
+				bySet[name] = &lock.Need{Set: name, Request: r, Pos: cell.Pos}
+			}
+			bySet[name].Cells = append(bySet[name].Cells, cell.Tag)
+		}
+	}
+	needs := make([]lock.Need, 0, len(bySet))
+	for _, name := range slices.Sorted(maps.Keys(bySet)) {
+		needs = append(needs, *bySet[name])
+	}
+	return needs, bad.Err()
+}
+
+// requests are a cell's four questions to the lock.
+type requests struct{ base, debs, wheels, tools lock.Request }
+
+func requestsOf(cell matrix.Cell, set *recipe.Set) ([]lock.Request, error) {
+	recipes, err := recipesOf(cell, set)
+	if err != nil {
+		return nil, err
+	}
+	r, err := requestsFor(cell, recipes)
+	if err != nil {
+		return nil, err
+	}
+	out := []lock.Request{r.base}
+	if len(r.debs.Packages) > 0 {
+		out = append(out, r.debs)
+	}
+	if len(r.wheels.Requirements) > 0 {
+		out = append(out, r.wheels, r.tools)
+	}
+	return out, nil
+}
+
+func requestsFor(cell matrix.Cell, recipes []*recipe.Recipe) (requests, error) {
+	var bad diag.List
+	base := lock.Request{Base: cell.BaseName, Arch: debianArch(cell.Platform)}
+	if d := cell.Base.Debian; d != nil {
+		base.Suite = d.Suite.Value
+		base.Components = values(d.Components)
+	}
+	r := requests{base: base, debs: base, wheels: base, tools: base}
+	r.base.Kind, r.debs.Kind, r.wheels.Kind, r.tools.Kind = "base", "debs", "wheels", "tools"
+	vars := varsOf(cell)
+	for _, rec := range recipes {
+		r.debs.Packages = append(r.debs.Packages, expandAll(rec.Debs, vars, &bad)...)
+		r.wheels.Requirements = append(r.wheels.Requirements, expandAll(rec.Wheels, vars, &bad)...)
+		r.wheels.Constraints = append(r.wheels.Constraints, expandAll(rec.Limits, vars, &bad)...)
+	}
+	r.wheels.Python, r.tools.Python = cell.Python, cell.Python
+	if slices.ContainsFunc(r.wheels.Requirements, isTorch) {
+		r.wheels.Torch, r.wheels.CUDA = cell.Torch, cell.CUDA
+		for _, limit := range compat.Limits(cell.Torch, cell.CUDA, cell.Python) {
+			r.wheels.Constraints = append(r.wheels.Constraints, limit.Requirement)
+		}
+	}
+	r.debs.Packages = sortedSet(r.debs.Packages)
+	r.wheels.Requirements = sortedSet(r.wheels.Requirements)
+	r.wheels.Constraints = sortedSet(r.wheels.Constraints)
+	return r, bad.Err()
+}
+
+// recipesOf finds a cell's recipes, the environment first, and holds them to
+// what they require of each other.
+func recipesOf(cell matrix.Cell, set *recipe.Set) ([]*recipe.Recipe, error) {
+	var bad diag.List
+	names := cell.Recipes
+	if !slices.ContainsFunc(names, func(s diag.Str) bool { return s.Value == environment }) {
+		names = append([]diag.Str{{Value: environment, Pos: cell.Pos}}, names...)
+	}
+	listed := map[string]diag.Str{}
+	var out []*recipe.Recipe
+	for _, name := range names {
+		rec, ok := set.Get(name.Value)
+		if !ok {
+			bad.Add(name.Pos, unknownRecipe(name.Value, set), "unknown recipe %q", name.Value)
+			continue
+		}
+		listed[name.Value] = name
+		out = append(out, rec)
+	}
+	for _, rec := range out {
+		for _, other := range rec.Requires {
+			if _, ok := listed[other.Value]; !ok {
+				bad.Add(listed[rec.Name].Pos, fmt.Sprintf("list %q before it", other.Value), "recipe %s requires %s", rec.Name, other.Value)
+			}
+		}
+		for _, other := range rec.Conflicts {
+			if _, ok := listed[other.Value]; ok {
+				bad.Add(listed[rec.Name].Pos, "keep one of the two", "recipes %s and %s exclude each other", rec.Name, other.Value)
+			}
+		}
+	}
+	return out, bad.Err()
+}
+
+func unknownRecipe(name string, set *recipe.Set) string {
+	help := "known recipes: " + strings.Join(set.Names(), ", ")
+	if near := diag.Nearest(name, set.Names()); near != "" {
+		return fmt.Sprintf("did you mean %q? %s", near, help)
+	}
+	return help
+}
+
+// varsOf is what a recipe's templates may name.
+func varsOf(cell matrix.Cell) recipe.Vars {
+	vars := recipe.Vars(cell.Vars())
+	vars["torch.requirement"] = compat.TorchRequirement(cell.Torch, cell.CUDA)
+	if t, err := compat.Lookup(cell.Torch, cell.CUDA); err == nil {
+		vars["torchvision"], vars["torchaudio"] = t.Torchvision, t.Torchaudio
+	}
+	return vars
+}
+
+func expandAll(in []diag.Str, vars recipe.Vars, bad *diag.List) []string {
+	var out []string
+	for _, s := range in {
+		value, err := recipe.Expand(s, vars)
+		if err != nil {
+			bad.AddErr(s.Pos, err)
+			continue
+		}
+		out = append(out, value)
+	}
+	return out
+}
+
+// isTorch tells whether a PEP 508 requirement is for torch itself.
+func isTorch(requirement string) bool {
+	name, _, _ := strings.Cut(requirement, "=")
+	name = strings.TrimRight(name, " <>!~")
+	return version.NormalizeName(strings.TrimSpace(name)) == "torch"
+}
+
+func debianArch(platform string) string {
+	_, arch, _ := strings.Cut(platform, "/")
+	return arch
+}
+
+func values(in []diag.Str) []string {
+	out := make([]string, len(in))
+	for i, s := range in {
+		out[i] = s.Value
+	}
+	return out
+}
+
+func sortedSet(in []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(in)))
+}
+
+// RecipeNames lists the recipes that any of the cells uses, sorted; recipes that
+// do not exist are left to Needs to report.
+func RecipeNames(cells []matrix.Cell, set *recipe.Set) []string {
+	names := []string{environment}
+	for _, cell := range cells {
+		for _, name := range cell.Recipes {
+			if _, ok := set.Get(name.Value); ok {
+				names = append(names, name.Value)
+			}
+		}
+	}
+	return sortedSet(names)
+}
