@@ -1,0 +1,140 @@
+package store
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+	"syscall"
+
+	"github.com/imgforge/imgforge/internal/plan"
+)
+
+// FetchError says of each file that no mirror gave what each mirror answered.
+type FetchError struct{ Files []FileFailure }
+
+// FileFailure is one file that no mirror gave.
+type FileFailure struct {
+	Blob     plan.Blob
+	Attempts []Attempt
+}
+
+// Attempt is what came of one mirror for one file. URL has no credentials; it is
+// empty when the mirror was not asked.
+type Attempt struct{ Mirror, URL, Reason string }
+
+// Error names each file, and under it each mirror with its reason.
+func (e *FetchError) Error() string {
+	var b strings.Builder
+	plural := "s"
+	if len(e.Files) == 1 {
+		plural = ""
+	}
+	fmt.Fprintf(&b, "no mirror gave %d file%s:", len(e.Files), plural)
+	deb := false
+	for _, f := range e.Files {
+		fmt.Fprintf(&b, "\n  %s (%s)", f.Blob.Name, f.Blob.Origin)
+		for _, a := range f.Attempts {
+			fmt.Fprintf(&b, "\n    %s: %s", a.Mirror, a.Reason)
+			if a.URL != "" {
+				fmt.Fprintf(&b, ": %s", a.URL)
+			}
+		}
+		deb = deb || strings.HasSuffix(f.Blob.Name, ".deb")
+	}
+	if deb {
+		b.WriteString("\nPoint releases and security updates remove old .debs from mirrors; `imgforge lock --upgrade` refreshes the lock.")
+	}
+	return b.String()
+}
+
+// effect is what a failure means for what is tried next.
+type effect int
+
+const (
+	next  effect = iota // this mirror does not have this file
+	retry               // the same again may well work
+	slow                // next mirror, and trust this one less
+	down                // this host will not work in this run
+)
+
+// failure is one failed exchange with a mirror.
+type failure struct {
+	effect effect
+	reason string
+	url    string // without credentials
+	wait   string // of Retry-After
+}
+
+var errStall = errors.New("stalled")
+
+// classifyNet turns an error of the network into a failure.
+func classifyNet(err error) *failure {
+	var fail *failure
+	if errors.As(err, &fail) {
+		return fail
+	}
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) { // its text holds the URL, with the user's name
+		err = wrapped.Err
+	}
+	var op *net.OpError
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &dns):
+		return &failure{effect: down, reason: "host name not found: " + dns.Name + " (" + dns.Err + ")"}
+	case isTLS(err):
+		return &failure{effect: down, reason: "TLS: " + err.Error()}
+	case errors.As(err, &op) && op.Op == "proxyconnect":
+		return &failure{effect: down, reason: "the proxy: " + short(op.Err)}
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return &failure{effect: down, reason: "connection refused"}
+	case errors.As(err, &op) && op.Op == "dial":
+		return &failure{effect: down, reason: "cannot connect: " + short(op.Err)}
+	case errors.Is(err, syscall.ECONNRESET):
+		return &failure{effect: retry, reason: "connection reset"}
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return &failure{effect: retry, reason: "the connection ended early"}
+	}
+	return &failure{effect: retry, reason: short(err)}
+}
+
+func isTLS(err error) bool {
+	var verify *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	var alert tls.AlertError
+	var authority x509.UnknownAuthorityError
+	return errors.As(err, &verify) || errors.As(err, &record) || errors.As(err, &alert) || errors.As(err, &authority) ||
+		strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "HTTP response to HTTPS client")
+}
+
+// short is the innermost message, which says the most in the fewest words.
+func short(err error) string {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err.Error()
+		}
+		err = inner
+	}
+}
+
+// redact drops what may be secret from a URL: user, password and query.
+func redact(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "(not a URL)"
+	}
+	return redactURL(u)
+}
+
+func redactURL(u *url.URL) string {
+	bare := *u
+	bare.User, bare.RawQuery, bare.Fragment, bare.RawFragment = nil, "", "", ""
+	return bare.String()
+}

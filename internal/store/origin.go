@@ -1,0 +1,112 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/imgforge/imgforge/internal/plan"
+	"github.com/imgforge/imgforge/internal/version"
+)
+
+// wanted is a blob with its origin taken apart.
+type wanted struct {
+	blob    plan.Blob
+	archive string // "debian"; empty for wheels
+	path    string // in the archive
+	project string // normalized name; empty for .debs
+	cuda    string // "cu118" for torch's own index
+}
+
+var wheelOrigin = regexp.MustCompile(`^(pypi|pytorch/([a-z0-9]+)):([A-Za-z0-9][A-Za-z0-9._-]*)==\S+$`)
+
+// parseOrigin takes a blob's origin apart. An error is a mistake in the lock.
+func parseOrigin(b plan.Blob) (wanted, error) {
+	if !isSHA256(b.SHA256) {
+		return wanted{}, fmt.Errorf("%s: %q is not a sha256 in hex", b.Name, b.SHA256)
+	}
+	if b.Name == "" || strings.ContainsAny(b.Name, "/\\\x00") {
+		return wanted{}, fmt.Errorf("%q is no file name", b.Name)
+	}
+	if m := wheelOrigin.FindStringSubmatch(b.Origin); m != nil {
+		return wanted{blob: b, cuda: m[2], project: version.NormalizeName(m[3])}, nil
+	}
+	archive, rest, ok := strings.Cut(b.Origin, "/")
+	if !ok || !slices.Contains(archiveNames, archive) || !cleanPath(rest) {
+		return wanted{}, fmt.Errorf("%s: origin %q is not understood; it is debian/<path>, debian-security/<path>, pypi:<name>==<version> or pytorch/<cuda>:<name>==<version>", b.Name, b.Origin)
+	}
+	return wanted{blob: b, archive: archive, path: rest}, nil
+}
+
+func cleanPath(p string) bool {
+	return p != "" && path.Clean("/"+p) == "/"+p && !strings.ContainsAny(p, "?#\\\x00")
+}
+
+// source is one place where a mirror may have a file. Its address may have to be
+// looked up in an index first.
+type source struct {
+	base   string // what it is reached by, without credentials
+	locate func(ctx context.Context) (*url.URL, error)
+}
+
+// sources returns the places on p for w, and why there is none.
+func (r *run) sources(p *Profile, w wanted) (out []source, why string) {
+	if w.archive != "" {
+		base := p.Archives[w.archive]
+		if base == "" {
+			return nil, lacks(p, "has no "+w.archive+" archive")
+		}
+		u, err := archiveURL(base, w.path)
+		return []source{{redact(base), func(context.Context) (*url.URL, error) { return u, err }}}, ""
+	}
+	listings, why := p.Indexes, "has no Python index"
+	if w.cuda != "" {
+		listings, why = nil, "has no torch wheels for "+w.cuda
+		if p.Wheels[w.cuda] != "" {
+			listings = []string{p.Wheels[w.cuda]}
+		}
+	}
+	for _, raw := range listings {
+		out = append(out, source{redact(raw), func(ctx context.Context) (*url.URL, error) {
+			u, err := url.Parse(raw)
+			if err != nil {
+				return nil, &failure{effect: next, reason: "its address is not a URL"}
+			}
+			if w.cuda == "" {
+				u = u.JoinPath(w.project, "/")
+			}
+			return r.locateWheel(ctx, p, u, w)
+		}})
+	}
+	if len(out) == 0 {
+		return nil, lacks(p, why)
+	}
+	return out, ""
+}
+
+// lacks is why a mirror is not asked, with what its profile says of that.
+func lacks(p *Profile, why string) string {
+	if len(p.Missing) == 0 {
+		return why
+	}
+	return why + " (" + strings.Join(p.Missing, "; ") + ")"
+}
+
+// archiveURL joins a base and a path. A plus is escaped, since some mirrors
+// take a bare one for a space.
+func archiveURL(base, rel string) (*url.URL, error) {
+	u, err := url.Parse(base)
+	if err != nil {
+		return nil, &failure{effect: next, reason: "its address is not a URL"}
+	}
+	segments := strings.Split(rel, "/")
+	for i, s := range segments {
+		segments[i] = strings.ReplaceAll(url.PathEscape(s), "+", "%2B")
+	}
+	u = u.JoinPath(segments...)
+	return u, nil
+}

@@ -1,0 +1,128 @@
+package store
+
+import (
+	"context"
+	_ "embed"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/imgforge/imgforge/internal/diag"
+)
+
+//go:embed data/mirrors.yaml
+var mirrorTable []byte
+
+// hostProfile is the name of the profile that is read off this machine.
+const hostProfile = "host"
+
+// Profile is a mirror: what it carries and where.
+type Profile struct {
+	Name     string
+	Archives map[string]string // "debian" and "debian-security" -> base URL
+	Indexes  []string          // simple indexes (PEP 503), in order
+	Wheels   map[string]string // "cu118" -> flat listing URL
+	Hosts    []string          // other hosts that are the mirror's own
+	AnyHost  bool              // links and redirects may lead anywhere
+	Missing  []string          // reasons for what it cannot serve
+}
+
+// Environment is what the host profile is read from.
+type Environment struct {
+	Env  map[string]string
+	Root string // "/", or a test's directory, where etc is
+	// Run returns the standard output of a program such as python3.
+	Run func(ctx context.Context, name string, args ...string) ([]byte, error)
+}
+
+// ProfileNames returns the names that LoadProfiles knows, sorted.
+func ProfileNames() []string {
+	names := []string{hostProfile}
+	profiles, err := builtin()
+	if err != nil {
+		return names
+	}
+	for _, p := range profiles {
+		names = append(names, p.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func builtin() ([]Profile, error) { return ParseProfiles("data/mirrors.yaml", mirrorTable) }
+
+// LoadProfiles returns the named profiles in order, each once. An unknown name
+// is a problem at its position.
+func LoadProfiles(names []diag.Str, env Environment) ([]Profile, error) {
+	table, err := builtin()
+	if err != nil {
+		return nil, err
+	}
+	var out []Profile
+	var problems diag.List
+	for _, name := range names {
+		if slices.ContainsFunc(out, func(p Profile) bool { return p.Name == name.Value }) {
+			continue
+		}
+		i := slices.IndexFunc(table, func(p Profile) bool { return p.Name == name.Value })
+		switch {
+		case name.Value == hostProfile:
+			out = append(out, readHost(env))
+		case i >= 0:
+			out = append(out, table[i])
+		default:
+			unknownProfile(&problems, name)
+		}
+	}
+	if len(names) == 0 {
+		problems.Add(diag.Pos{}, "name one or more of: "+strings.Join(ProfileNames(), ", "), "no mirror is named")
+	}
+	if err := problems.Err(); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func unknownProfile(problems *diag.List, name diag.Str) {
+	known := ProfileNames()
+	help := "one of: " + strings.Join(known, ", ")
+	if near := diag.Nearest(name.Value, known); near != "" {
+		help = "did you mean " + near + "? " + help
+	}
+	problems.Add(name.Pos, help, "unknown mirror profile %q", name.Value)
+}
+
+// owns reports whether a link or redirect to u stays with the mirror.
+func (p *Profile) owns(u *url.URL) bool {
+	if p.AnyHost {
+		return true
+	}
+	host := hostOf(u)
+	same := func(raw string) bool {
+		own, err := url.Parse(raw)
+		return err == nil && hostOf(own) == host
+	}
+	for _, raw := range p.Archives {
+		if same(raw) {
+			return true
+		}
+	}
+	for _, raw := range p.Wheels {
+		if same(raw) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(p.Indexes, same) || slices.Contains(p.Hosts, host)
+}
+
+// hostOf is the host with its port, unless that is the scheme's own.
+func hostOf(u *url.URL) string {
+	host := strings.ToLower(u.Host)
+	switch u.Scheme {
+	case "http":
+		host = strings.TrimSuffix(host, ":80")
+	case "https":
+		host = strings.TrimSuffix(host, ":443")
+	}
+	return host
+}
