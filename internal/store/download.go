@@ -2,227 +2,277 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
-	"github.com/imgforge/imgforge/internal/plan"
+	"github.com/gofrs/flock"
 )
 
-// tries is how often a mirror is asked for one file before the next one is.
-const tries = 3
+// maxBlob bounds a file whose size the lock does not say, in bytes.
+const maxBlob = 32 << 30
 
-// headway is how many bytes a broken try must have brought for it not to count.
-const headway = 1 << 20
-
-// try makes attempts on a site until one succeeds or there is no use in more,
-// and notes what that says of the site's health.
-func (r *run) try(ctx context.Context, s *site, file string, attempt func() *failure) *failure {
-	var failed *failure
-	wait := r.backoff()
-	for n := 1; ; n++ {
-		if reason := s.reason(); reason != "" {
-			return cmpOr(failed, &failure{reason: "given up in this run: " + reason})
-		}
-		if failed = s.host.do(ctx, attempt); failed == nil || failed.kind != flaky || ctx.Err() != nil {
-			break
-		}
-		if failed.brought >= headway {
-			n, wait = 0, r.backoff()
-		}
-		if failed.after > r.maxWait() {
-			failed.reason += fmt.Sprintf(" and asks to wait %s", failed.after.Round(time.Second))
-			break
-		}
-		if n >= tries {
-			break
-		}
-		r.meter.event(Event{Kind: Retrying, File: file, Mirror: s.profile.Name, Reason: failed.reason})
-		pause(ctx, max(failed.after, wait+rand.N(wait/2+1)))
-		wait *= 2
-	}
-	if ctx.Err() != nil {
-		return &failure{reason: "stopped"}
-	}
-	if failed != nil && failed.fatal {
-		failed.kind = dead
-	}
-	if down := s.judge(failed); down != "" {
-		r.gaveUp(s, down)
-	}
-	return failed
-}
-
-func cmpOr(a, b *failure) *failure {
-	if a != nil {
-		return a
-	}
-	return b
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-}
-
-// do runs one attempt when the host has a slot for it.
-func (h *server) do(ctx context.Context, attempt func() *failure) *failure {
-	select {
-	case <-ctx.Done():
-		return &failure{reason: "stopped"}
-	case h.slots <- struct{}{}:
-	}
-	defer func() { <-h.slots }()
-	return attempt()
-}
-
-// download brings one blob from one site.
+// download is one file on its way into the store. While it holds the lock on
+// the partial file, no one else writes there.
 type download struct {
-	*run
-	site     *site
-	blob     plan.Blob
-	part     *partial
-	url      *url.URL // of the file, once known
-	received int64
+	run   *run
+	tally *tally
+	want  wanted
+
+	file *os.File
+	hash hash.Hash
+	have int64 // bytes in file, all of them hashed
 }
 
-// at is where a failure happened.
-func (d *download) at(f *failure) *url.URL {
-	if f.url != nil {
-		return f.url
+// fetch brings the file into the store. A *FetchError has this one file.
+func (d *download) fetch(ctx context.Context, profiles []Profile) error {
+	blob := d.want.blob
+	if err := d.run.store.dropMisshapen(blob.SHA256, blob.Size); err != nil {
+		return fmt.Errorf("store: %w", err)
 	}
-	return d.url
-}
-
-// attempt finds the file on the site, transfers it, or the rest of it, and
-// makes it a blob if its hash is right.
-func (d *download) attempt(ctx context.Context, o origin) *failure {
-	if o.wheel {
-		at, failed := d.locate(ctx, d.site, o, d.blob)
-		if failed != nil {
-			return failed
-		}
-		d.url = at
-	} else {
-		d.url = join(d.site.root, o.path)
+	unlock, err := d.open(ctx)
+	if err != nil {
+		return err
 	}
-	resumed := d.part.size > 0
-	failed := d.transfer(ctx)
-	if failed == nil && d.part.digest() != d.blob.SHA256 && resumed {
-		// The first part may have come from elsewhere: judge this mirror by
-		// what it alone serves.
-		if failed = d.restart(); failed == nil {
-			failed = d.transfer(ctx)
-		}
-	}
-	if failed != nil {
-		return failed
-	}
-	if got := d.part.digest(); got != d.blob.SHA256 {
-		if failed := d.restart(); failed != nil {
-			return failed
-		}
-		return &failure{reason: "wrong bytes: sha256 is " + got + ", locked is " + d.blob.SHA256, kind: strange}
-	}
-	if err := d.part.finish(); err != nil {
-		return &failure{reason: err.Error(), kind: local}
-	}
-	return nil
-}
-
-// restart throws away what is there.
-func (d *download) restart() *failure {
-	d.meter.add(-d.part.size)
-	if err := d.part.reset(); err != nil {
-		return &failure{reason: err.Error(), kind: local}
-	}
-	return nil
-}
-
-// transfer appends what the partial file lacks.
-func (d *download) transfer(ctx context.Context) *failure {
-	size := d.blob.Size
-	if size > 0 && d.part.size == size {
+	if d.file == nil {
+		d.present()
 		return nil
 	}
-	if size > 0 && d.part.size > size {
-		if failed := d.restart(); failed != nil {
-			return failed
-		}
+	defer unlock()
+	if d.complete() {
+		return d.finish()
 	}
-	header := http.Header{"Accept-Encoding": {"identity"}}
-	if d.part.size > 0 {
-		header.Set("Range", fmt.Sprintf("bytes=%d-", d.part.size))
+	attempts, done, err := d.tryAll(ctx, profiles)
+	if err != nil {
+		return err
 	}
-	resp, failed := d.get(ctx, d.site, d.url, header)
-	if failed != nil {
-		return failed
+	if !done {
+		return &FetchError{Files: []FileFailure{{Blob: blob, Attempts: attempts}}}
 	}
-	defer resp.Body.Close()
-	switch {
-	case resp.StatusCode == http.StatusPartialContent && strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", d.part.size)):
-	case resp.StatusCode == http.StatusOK, d.part.size > 0 && (resp.StatusCode == http.StatusPartialContent || resp.StatusCode == http.StatusRequestedRangeNotSatisfiable):
-		if failed := d.restart(); failed != nil {
-			return failed
-		}
-		if resp.StatusCode != http.StatusOK {
-			return d.transfer(ctx) // once: it asks for no range now
-		}
-	default:
-		return refused(resp)
-	}
-	return d.receive(resp)
+	return d.finish()
 }
 
-// receive appends a body, which must end where the lock says.
-func (d *download) receive(resp *http.Response) *failure {
-	size, start := d.blob.Size, d.part.size
-	if size > 0 && resp.ContentLength >= 0 && start+resp.ContentLength != size {
-		return &failure{reason: fmt.Sprintf("wrong bytes: it has %d, locked are %d", start+resp.ContentLength, size), kind: strange}
+// present counts a file that was in the store already.
+func (d *download) present() {
+	size, extra := d.want.blob.Size, int64(0)
+	if info, err := os.Stat(d.run.store.Path(d.want.blob.SHA256)); err == nil && size == 0 {
+		size, extra = info.Size(), info.Size()
 	}
-	body := io.Reader(resp.Body)
-	if size > 0 {
-		body = io.LimitReader(body, size-start+1)
-	}
-	n, err := io.Copy(counted{d}, body)
-	var bad *localError
-	switch {
-	case errors.As(err, &bad):
-		return &failure{reason: bad.Error(), kind: local}
-	case err != nil:
-		failed := d.classify(err)
-		failed.brought = n
-		return failed
-	case size > 0 && d.part.size > size:
-		if failed := d.restart(); failed != nil {
-			return failed
+	d.tally.moved(size, 0)
+	d.tally.finished(extra, false)
+}
+
+// open locks and opens the partial file and hashes what it holds. The file stays
+// nil when the store has the whole of it.
+func (d *download) open(ctx context.Context) (unlock func(), err error) {
+	sum := d.want.blob.SHA256
+	name := d.run.store.partial(sum)
+	for {
+		if d.run.store.Has(sum) {
+			return func() {}, nil
 		}
-		return &failure{reason: fmt.Sprintf("wrong bytes: it has more than the %d that are locked", size), kind: strange}
-	case size > 0 && d.part.size < size:
-		return &failure{reason: fmt.Sprintf("ended after %d of %d bytes", d.part.size, size), kind: flaky, brought: n}
+		lock := flock.New(name, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o644))
+		if _, err := lock.TryLockContext(ctx, 100*time.Millisecond); err != nil {
+			return nil, errors.Join(err, lock.Close())
+		}
+		// Who held the lock may have renamed the file into the store meanwhile.
+		if d.file, err = os.OpenFile(name, os.O_RDWR, 0); err == nil && sameFile(lock, d.file) {
+			file := d.file
+			unlock = func() { file.Close(); lock.Close() }
+			if err := d.rehash(ctx); err != nil {
+				unlock()
+				return nil, err
+			}
+			return unlock, nil
+		}
+		if err == nil {
+			d.file.Close()
+		}
+		d.file = nil
+		lock.Close()
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("store: %w", err)
+		}
+	}
+}
+
+func sameFile(lock *flock.Flock, f *os.File) bool {
+	a, errA := lock.Stat()
+	b, errB := f.Stat()
+	return errA == nil && errB == nil && os.SameFile(a, b)
+}
+
+func (d *download) rehash(ctx context.Context) error {
+	d.hash = sha256.New()
+	n, err := io.Copy(d.hash, contextReader{ctx, d.file})
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	d.have = n
+	d.tally.moved(n, 0)
+	if size := d.want.blob.Size; size > 0 && n >= size && !d.complete() {
+		return d.discard()
 	}
 	return nil
 }
 
-// counted writes into the partial file and counts.
-type counted struct{ d *download }
+// complete reports whether the file is here, whole and right.
+func (d *download) complete() bool {
+	size := d.want.blob.Size
+	return (size == 0 || size == d.have) && hex.EncodeToString(d.hash.Sum(nil)) == d.want.blob.SHA256
+}
 
-func (c counted) Write(b []byte) (int, error) {
-	n, err := c.d.part.Write(b)
-	c.d.received += int64(n)
-	c.d.meter.add(int64(n))
+// discard begins again from nothing. The file stays, for the lock is on it.
+func (d *download) discard() error {
+	d.tally.moved(-d.have, 0)
+	d.have, d.hash = 0, sha256.New()
+	_, err := d.file.Seek(0, io.SeekStart)
+	return errors.Join(err, d.file.Truncate(0))
+}
+
+func (d *download) finish() error {
+	if err := d.run.store.commit(d.file, d.want.blob.SHA256); err != nil {
+		return fmt.Errorf("store %s: %w", d.want.blob.Name, err)
+	}
+	extra := int64(0)
+	if d.want.blob.Size == 0 {
+		extra = d.have
+	}
+	d.tally.finished(extra, true)
+	return nil
+}
+
+// tryAll asks each mirror in order of health until one gives the file.
+func (d *download) tryAll(ctx context.Context, profiles []Profile) (attempts []Attempt, done bool, err error) {
+	for _, p := range d.run.health.order(profiles) {
+		sources, why := d.run.sources(p, d.want)
+		if why != "" {
+			attempts = append(attempts, Attempt{Mirror: p.Name, Reason: why})
+			continue
+		}
+		for _, s := range sources {
+			err := d.try(ctx, p, s)
+			if err == nil {
+				return attempts, true, nil
+			}
+			attempt, err := asAttempt(p, s.base, err)
+			if err != nil {
+				return nil, false, err
+			}
+			d.tally.record(*attempt, d.want.blob.Name)
+			attempts = append(attempts, *attempt)
+		}
+	}
+	return attempts, false, nil
+}
+
+// try asks one source.
+func (d *download) try(ctx context.Context, p *Profile, s source) error {
+	if reason := d.run.health.down(p.Name, s.base); reason != "" {
+		return &failure{effect: next, reason: reason}
+	}
+	u, err := s.locate(ctx)
 	if err != nil {
-		return n, &localError{err}
+		return err
+	}
+	return d.run.patiently(ctx, p.Name, func() error {
+		resumed := d.have > 0
+		err := d.receive(ctx, p, u)
+		var wrong *wrongBytes
+		if !errors.As(err, &wrong) {
+			return err
+		}
+		if err := d.discard(); err != nil {
+			return fmt.Errorf("store: %w", err)
+		}
+		if resumed { // the first part may be another's fault
+			return &failure{effect: retry, reason: wrong.Error(), url: redactURL(u), wait: "0"}
+		}
+		return &failure{effect: slow, reason: wrong.Error(), url: redactURL(u)}
+	})
+}
+
+// wrongBytes is a file that is not the one wanted.
+type wrongBytes struct{ detail string }
+
+func (w *wrongBytes) Error() string { return "served other bytes" + w.detail }
+
+// receive asks for the rest of the file and takes what comes.
+func (d *download) receive(ctx context.Context, p *Profile, u *url.URL) error {
+	header := http.Header{"Accept-Encoding": {"identity"}}
+	if d.have > 0 {
+		header.Set("Range", fmt.Sprintf("bytes=%d-", d.have))
+	}
+	resp, err := d.run.get(ctx, p, u, header)
+	var fail *failure
+	if errors.As(err, &fail) && strings.HasPrefix(fail.reason, "416") && d.have > 0 {
+		return errors.Join(d.discard(), err)
+	}
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if !d.continues(resp) {
+		if err := d.discard(); err != nil {
+			return fmt.Errorf("store: %w", err)
+		}
+		if resp.StatusCode == http.StatusPartialContent {
+			return &failure{effect: retry, reason: "answered with another range", url: redactURL(u), wait: "0"}
+		}
+	}
+	return d.take(resp, u)
+}
+
+// continues reports whether a response goes on where the file ends.
+func (d *download) continues(resp *http.Response) bool {
+	if resp.StatusCode != http.StatusPartialContent {
+		return d.have == 0
+	}
+	return strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", d.have))
+}
+
+// take appends a response's body to the file and judges the whole.
+func (d *download) take(resp *http.Response, u *url.URL) error {
+	size := d.want.blob.Size
+	if size > 0 && resp.ContentLength >= 0 && d.have+resp.ContentLength != size {
+		return &wrongBytes{fmt.Sprintf(": %d bytes, not %d", d.have+resp.ContentLength, size)}
+	}
+	limit := int64(maxBlob)
+	if size > 0 {
+		limit = size
+	}
+	n, err := io.Copy(d, io.LimitReader(resp.Body, limit-d.have+1))
+	switch {
+	case err != nil:
+		return err
+	case d.have > limit:
+		return &wrongBytes{fmt.Sprintf(": more than %d", limit)}
+	case d.complete():
+		return nil
+	case size > 0 && d.have < size:
+		return &failure{effect: retry, reason: fmt.Sprintf("the body ended after %d of %d bytes", d.have, size), url: redactURL(u)}
+	case n == 0:
+		return &failure{effect: retry, reason: "sent nothing", url: redactURL(u)}
+	}
+	return &wrongBytes{}
+}
+
+// Write appends to the file.
+func (d *download) Write(p []byte) (int, error) {
+	n, err := d.file.Write(p)
+	d.hash.Write(p[:n])
+	d.have += int64(n)
+	d.tally.moved(int64(n), int64(n))
+	if err != nil {
+		return n, fmt.Errorf("store: %w", err)
 	}
 	return n, nil
 }
-
-// localError is a failure of this machine's disk, for which no mirror is to blame.
-type localError struct{ error }

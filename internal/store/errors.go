@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/url"
 	"strings"
-	"time"
 	"syscall"
 
 	"github.com/imgforge/imgforge/internal/plan"
@@ -70,6 +69,8 @@ type failure struct {
 	url    string // without credentials
 	wait   string // of Retry-After
 }
+
+func (f *failure) Error() string { return f.reason }
 
 var errStall = errors.New("stalled")
 

@@ -4,178 +4,257 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"mime"
+	"net/http"
 	"net/url"
 	"path"
 	"slices"
 	"strings"
-	"sync"
 
 	"golang.org/x/net/html"
 
-	"github.com/imgforge/imgforge/internal/plan"
 	"github.com/imgforge/imgforge/internal/version"
 )
 
-// page is an index page, read once.
+const (
+	maxPage    = 32 << 20 // bytes
+	acceptPage = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
+)
+
+// page is a page of an index or a flat listing.
 type page struct {
-	mu    sync.Mutex
-	read  bool
-	at    *url.URL // after redirects
-	links []link
-	none  *failure // the mirror has no such page
+	files    map[string][]link   // by file name
+	projects map[string]*url.URL // links to directories, by normalized name
 }
 
-// link is a file on an index page.
 type link struct {
-	name   string
 	url    *url.URL
-	sha256 string // empty when the page does not say
+	sha256 string // empty where the page does not say
 }
 
-// accepts asks for PEP 691 JSON, else PEP 503 HTML.
-const accepts = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
-
-// locate finds the URL of a wheel on a site's own index page.
-func (f *Fetcher) locate(ctx context.Context, s *site, o origin, b plan.Blob) (*url.URL, *failure) {
-	at := *s.root
-	if s.kind == "index" {
-		at = *join(s.root, version.NormalizeName(o.project)+"/")
+// find returns where the page says the file is. in, such as "cu118", is a
+// directory to prefer when one page lists several of the same name.
+func (p *page) find(name, sha256, in string) (*url.URL, error) {
+	links := p.files[name]
+	if len(links) == 0 {
+		return nil, &failure{effect: next, reason: "does not list this file"}
 	}
-	p, failed := f.page(ctx, s, &at)
-	if failed != nil {
-		return nil, failed
-	}
-	var same []link
-	for _, l := range p.links {
-		if l.name == b.Name {
-			same = append(same, l)
+	for _, l := range links {
+		if l.sha256 == sha256 {
+			return l.url, nil
 		}
 	}
-	if len(same) == 0 {
-		return nil, &failure{reason: "its index page does not list the file", kind: absent, url: &at}
+	links = slices.DeleteFunc(slices.Clone(links), func(l link) bool { return l.sha256 != "" })
+	if len(links) == 0 {
+		return nil, &failure{effect: next, reason: "lists another file under this name"}
 	}
-	fits := func(l link) bool { return l.sha256 == "" || l.sha256 == b.SHA256 }
-	i := slices.IndexFunc(same, fits)
-	if i < 0 {
-		return nil, &failure{reason: "serves another file under this name: sha256 " + same[0].sha256, kind: strange, url: &at}
-	}
-	if err := s.profile.allows(p.at, same[i].url); err != nil {
-		return nil, &failure{reason: "its index page " + err.Error(), kind: absent, url: &at}
-	}
-	return same[i].url, nil
-}
-
-// page returns an index page, from memory once it was read.
-func (f *Fetcher) page(ctx context.Context, s *site, at *url.URL) (*page, *failure) {
-	key := s.profile.Name + " " + at.String()
-	f.mu.Lock()
-	p := f.pages[key]
-	if p == nil {
-		p = &page{}
-		f.pages[key] = p
-	}
-	f.mu.Unlock()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.read {
-		return p, p.none
-	}
-	got, failed := f.read(ctx, s, at, accepts)
-	if failed == nil {
-		p.at = got.at
-		p.links, failed = parsePage(got)
-	}
-	if failed != nil {
-		failed.url = at
-		failed.reason = "index page: " + failed.reason
-		if failed.kind != absent {
-			return nil, failed
+	for _, l := range links {
+		if in != "" && strings.Contains(l.url.Path, "/"+in+"/") {
+			return l.url, nil
 		}
-		p.none = failed
 	}
-	p.read = true
-	return p, p.none
+	return links[0].url, nil
 }
 
-func parsePage(a *answer) ([]link, *failure) {
-	kind, _, _ := mime.ParseMediaType(a.contentType)
-	if strings.HasSuffix(kind, "json") {
-		links, err := parseJSON(a)
+// page returns the page at u, asking for it once in a run.
+func (r *run) page(ctx context.Context, p *Profile, u *url.URL) (*page, error) {
+	for {
+		r.pagesMu.Lock()
+		call, running := r.pages[p.Name+" "+u.String()]
+		if !running {
+			call = &pageCall{done: make(chan struct{})}
+			r.pages[p.Name+" "+u.String()] = call
+		}
+		r.pagesMu.Unlock()
+		if !running {
+			call.page, call.err = r.loadPage(ctx, p, u)
+			if call.err != nil && ctx.Err() != nil { // says nothing about the page
+				call.canceled = true
+				r.pagesMu.Lock()
+				delete(r.pages, p.Name+" "+u.String())
+				r.pagesMu.Unlock()
+			}
+			close(call.done)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-call.done:
+		}
+		if !call.canceled {
+			return call.page, call.err
+		}
+	}
+}
+
+type pageCall struct {
+	done     chan struct{}
+	page     *page
+	err      error
+	canceled bool
+}
+
+func (r *run) loadPage(ctx context.Context, p *Profile, u *url.URL) (*page, error) {
+	var out *page
+	err := r.patiently(ctx, p.Name, func() error {
+		resp, err := r.get(ctx, p, u, http.Header{"Accept": {acceptPage}})
 		if err != nil {
-			return nil, &failure{reason: "not JSON as PEP 691 has it: " + err.Error(), kind: strange}
+			return err
 		}
-		return links, nil
-	}
-	return parseHTML(a), nil
+		defer resp.Body.Close()
+		data, err := readAtMost(resp.Body, maxPage)
+		if err != nil {
+			return located(err, redactURL(u))
+		}
+		out, err = parsePage(resp.Request.URL, resp.Header.Get("Content-Type"), data)
+		return located(err, redactURL(u))
+	})
+	return out, err
 }
 
-// parseJSON reads a page as PEP 691 has it.
-func parseJSON(a *answer) ([]link, error) {
-	var project struct {
-		Files []struct {
-			Filename string
-			URL      string
-			Hashes   map[string]string
+// readAtMost reads all of body, which may not be longer than limit bytes.
+func readAtMost(body io.Reader, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(body, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > limit {
+		return nil, &failure{effect: next, reason: fmt.Sprintf("its page is over %d MB", limit>>20)}
+	}
+	return data, nil
+}
+
+func parsePage(at *url.URL, contentType string, data []byte) (*page, error) {
+	out := &page{files: map[string][]link{}, projects: map[string]*url.URL{}}
+	if strings.Contains(contentType, "json") {
+		if err := out.parseJSON(at, data); err != nil {
+			return nil, err
 		}
+		return out, nil
 	}
-	if err := json.Unmarshal(a.data, &project); err != nil {
-		return nil, fmt.Errorf("%w", err)
-	}
-	var out []link
-	for _, file := range project.Files {
-		if u, err := a.at.Parse(file.URL); err == nil {
-			out = append(out, link{file.Filename, withUser(u, a.at), file.Hashes["sha256"]})
-		}
-	}
+	out.parseHTML(at, data)
 	return out, nil
 }
 
-// parseHTML reads a page as PEP 503 has it, or a listing of files.
-func parseHTML(a *answer) []link {
-	var out []link
-	base := a.at
-	for tokens := html.NewTokenizer(bytes.NewReader(a.data)); ; {
-		switch tokens.Next() {
+// parseJSON reads PEP 691.
+func (p *page) parseJSON(at *url.URL, data []byte) error {
+	var doc struct {
+		Files []struct {
+			Filename string            `json:"filename"`
+			URL      string            `json:"url"`
+			Hashes   map[string]string `json:"hashes"`
+		} `json:"files"`
+	}
+	if err := json.Unmarshal(data, &doc); err != nil {
+		return &failure{effect: next, reason: "its page is not valid JSON"}
+	}
+	for _, f := range doc.Files {
+		if u, err := at.Parse(f.URL); err == nil {
+			p.add(at, u, f.Filename, strings.ToLower(f.Hashes["sha256"]))
+		}
+	}
+	return nil
+}
+
+// parseHTML reads PEP 503 and any other page of links.
+func (p *page) parseHTML(at *url.URL, data []byte) {
+	base := at
+	for z := html.NewTokenizer(bytes.NewReader(data)); ; {
+		switch z.Next() {
 		case html.ErrorToken:
-			if tokens.Err() != io.EOF {
-				return out // as much of it as can be read
-			}
-			return out
+			return
 		case html.StartTagToken, html.SelfClosingTagToken:
-			tag := tokens.Token()
-			u, err := base.Parse(attribute(tag, "href"))
+			t := z.Token()
+			u, err := base.Parse(strings.TrimSpace(attr(t, "href")))
 			switch {
-			case err != nil || attribute(tag, "href") == "":
-			case tag.Data == "base":
+			case err != nil || attr(t, "href") == "":
+			case t.Data == "base":
 				base = u
-			case tag.Data == "a":
-				sum := strings.TrimPrefix(u.Fragment, "sha256=")
-				if !isDigest(sum) {
+			case t.Data == "a":
+				sum, _ := strings.CutPrefix(u.Fragment, "sha256=")
+				if sum == u.Fragment {
 					sum = ""
 				}
-				u.Fragment, u.RawFragment = "", ""
-				out = append(out, link{path.Base(u.Path), withUser(u, a.at), sum})
+				p.add(at, u, "", strings.ToLower(sum))
 			}
 		}
 	}
 }
 
-func attribute(tag html.Token, name string) string {
-	for _, a := range tag.Attr {
+func attr(t html.Token, name string) string {
+	for _, a := range t.Attr {
 		if a.Key == name {
-			return strings.TrimSpace(a.Val)
+			return a.Val
 		}
 	}
 	return ""
 }
 
-// withUser gives a link on the page's own host the page's credentials.
-func withUser(u, page *url.URL) *url.URL {
-	if u.Host == page.Host && u.User == nil {
-		u.User = page.User
+// add files a link by its name, or by the last part of its path.
+func (p *page) add(at, u *url.URL, name, sum string) {
+	u.Fragment, u.RawFragment = "", ""
+	if u.User == nil && hostOf(u) == hostOf(at) {
+		u.User = at.User // an absolute link into the same, private, index
 	}
-	return u
+	if strings.HasSuffix(u.Path, "/") {
+		p.projects[version.NormalizeName(path.Base(u.Path))] = u
+		return
+	}
+	if name == "" {
+		name = path.Base(u.Path)
+	}
+	p.files[name] = append(p.files[name], link{url: u, sha256: sum})
+}
+
+// locateWheel finds a wheel by way of listing, which is a project's page, a flat
+// listing, or the root of an index.
+func (r *run) locateWheel(ctx context.Context, p *Profile, listing *url.URL, w wanted) (*url.URL, error) {
+	pg, err := r.page(ctx, p, listing)
+	if err == nil && len(pg.files[w.blob.Name]) == 0 && pg.projects[w.project] != nil && w.cuda != "" {
+		listing = pg.projects[w.project]
+		if !p.owns(listing) {
+			return nil, foreign(listing)
+		}
+		pg, err = r.page(ctx, p, listing)
+	}
+	if err != nil {
+		return nil, err
+	}
+	u, err := pg.find(w.blob.Name, w.blob.SHA256, w.cuda)
+	if err != nil {
+		return nil, located(err, redactURL(listing))
+	}
+	if !isWebURL(u.String()) {
+		return nil, &failure{effect: next, reason: "links to something other than http", url: redactURL(listing)}
+	}
+	if !p.owns(u) {
+		return nil, foreign(u)
+	}
+	return u, nil
+}
+
+func foreign(u *url.URL) error {
+	return &failure{effect: next, reason: "links to another host, " + hostOf(u), url: redactURL(u)}
+}
+
+// patiently repeats do while its failure may pass.
+func (r *run) patiently(ctx context.Context, mirror string, do func() error) error {
+	for n := 1; ; n++ {
+		err := do()
+		var fail *failure
+		if err == nil || !errors.As(err, &fail) {
+			return err
+		}
+		if fail.effect == slow || fail.effect == retry {
+			r.health.blame(mirror)
+		}
+		if fail.effect != retry || n == maxTries {
+			return err
+		}
+		if err := sleep(ctx, retryWait(n, fail.wait)); err != nil {
+			return err
+		}
+	}
 }
