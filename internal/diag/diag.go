@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Pos is a place in a file. Line and Col count from 1; a zero Line means the
@@ -91,7 +92,7 @@ func (l List) Sorted() List {
 	out := slices.Clone(l)
 	slices.SortStableFunc(out, func(a, b *Problem) int {
 		return cmp.Or(cmp.Compare(a.Pos.File, b.Pos.File), cmp.Compare(a.Pos.Line, b.Pos.Line),
-			cmp.Compare(a.Pos.Col, b.Pos.Col), cmp.Compare(a.What, b.What))
+			cmp.Compare(a.Pos.Col, b.Pos.Col), cmp.Compare(a.What, b.What), cmp.Compare(a.Help, b.Help))
 	})
 	return slices.CompactFunc(out, func(a, b *Problem) bool { return *a == *b })
 }
@@ -149,7 +150,7 @@ func excerpt(w io.Writer, pos Pos, read func(string) ([]byte, error)) {
 	}
 	line := strings.TrimRight(strings.ReplaceAll(lines[pos.Line-1], "\t", " "), "\r")
 	fmt.Fprintf(w, "%5d | %s\n", pos.Line, line)
-	if pos.Col > 0 && pos.Col <= len(line)+1 {
+	if pos.Col > 0 && pos.Col <= utf8.RuneCountInString(line)+1 { // columns count characters
 		fmt.Fprintf(w, "      | %s^\n", strings.Repeat(" ", pos.Col-1))
 	}
 }
@@ -157,7 +158,7 @@ func excerpt(w io.Writer, pos Pos, read func(string) ([]byte, error)) {
 // Nearest returns the candidate closest to got in spelling, or "" when none is
 // close enough to be a likely typo.
 func Nearest(got string, candidates []string) string {
-	best, bestDist := "", max(2, len(got)/3)+1
+	best, bestDist := "", min(max(2, len(got)/3)+1, len(got)) // never all letters
 	for _, c := range candidates {
 		if d := distance(got, c); d < bestDist {
 			best, bestDist = c, d
