@@ -75,33 +75,38 @@ func (d *download) present() {
 func (d *download) open(ctx context.Context) (unlock func(), err error) {
 	sum := d.want.blob.SHA256
 	name := d.run.store.partial(sum)
-	for {
-		if d.run.store.Has(sum) {
-			return func() {}, nil
-		}
+	for !d.run.store.Has(sum) {
 		lock := flock.New(name, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o644))
 		if _, err := lock.TryLockContext(ctx, 100*time.Millisecond); err != nil {
 			return nil, errors.Join(err, lock.Close())
 		}
-		// Who held the lock may have renamed the file into the store meanwhile.
-		if d.file, err = os.OpenFile(name, os.O_RDWR, 0); err == nil && sameFile(lock, d.file) {
-			file := d.file
-			unlock = func() { file.Close(); lock.Close() }
-			if err := d.rehash(ctx); err != nil {
-				unlock()
-				return nil, err
-			}
-			return unlock, nil
+		file, err := os.OpenFile(name, os.O_RDWR, 0)
+		if errors.Is(err, os.ErrNotExist) {
+			lock.Close() // who held it has renamed it into the store
+			continue
 		}
-		if err == nil {
-			d.file.Close()
-		}
-		d.file = nil
-		lock.Close()
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err != nil {
+			lock.Close()
 			return nil, fmt.Errorf("store: %w", err)
 		}
+		unlock = func() { file.Close(); lock.Close() }
+		switch {
+		case !sameFile(lock, file):
+			unlock()
+			continue
+		case d.run.store.Has(sum): // waiting has made this file anew, after that rename
+			err = os.Remove(name)
+			unlock()
+			return func() {}, err
+		}
+		d.file = file
+		if err := d.rehash(ctx); err != nil {
+			unlock()
+			return nil, err
+		}
+		return unlock, nil
 	}
+	return func() {}, nil
 }
 
 func sameFile(lock *flock.Flock, f *os.File) bool {
@@ -116,8 +121,9 @@ func (d *download) rehash(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
-	d.have = n
-	d.tally.moved(n, 0)
+	if d.have = n; n > 0 {
+		d.tally.moved(n, 0)
+	}
 	if size := d.want.blob.Size; size > 0 && n >= size && !d.complete() {
 		return d.discard()
 	}
