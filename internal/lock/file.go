@@ -5,12 +5,14 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+	"unicode"
 
 	"github.com/imgforge/imgforge/internal/diag"
 )
@@ -31,7 +33,8 @@ var kinds = []Kind{Archive, Deb, Epoch, Pick, Recipe, Wheel}
 var (
 	sha256Form = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 	treeForm   = regexp.MustCompile(`^h1:[A-Za-z0-9+/]{43}=$`)
-	hostForm   = regexp.MustCompile(`://`)
+	debForm    = regexp.MustCompile(`^[a-z][a-z0-9-]*(/[^/]+)+$`)                                         // no dot: no host
+	wheelForm  = regexp.MustCompile(`^[a-z][a-z0-9-]*(/[a-z0-9]+)?:[A-Za-z0-9]([A-Za-z0-9._-]*)==[^/]+$`) // likewise
 )
 
 // Parse reads a lock; every bad line is reported with its position.
@@ -91,35 +94,51 @@ func parseLine(line string) (Entry, error) {
 
 // check holds an entry to its kind.
 func (e Entry) check() error {
-	if hostForm.MatchString(e.Key + " " + e.Value) {
+	if strings.Contains(e.Key+" "+e.Value, "://") {
 		return fmt.Errorf("%s %s names a host; locks hold none", e.Kind, e.Key)
 	}
-	if strings.ContainsAny(e.Key+e.Value, " \t\r\n") {
+	if strings.ContainsFunc(e.Key+e.Value, unicode.IsSpace) {
 		return fmt.Errorf("%s %q holds white space", e.Kind, e.Key)
 	}
 	switch e.Kind {
 	case Deb, Wheel:
-		if !sha256Form.MatchString(e.Hash) {
-			return fmt.Errorf("%s %s needs a hash of the form sha256:<64 hex digits>, not %q", e.Kind, e.Key, e.Hash)
-		}
-		if e.Value == "" || strings.Contains(e.Value, "..") || strings.HasPrefix(e.Value, "/") {
-			return fmt.Errorf("%s %s has no usable origin: %q", e.Kind, e.Key, e.Value)
-		}
-		if e.Kind == Wheel && strings.ContainsAny(e.Key, "/\\") {
-			return fmt.Errorf("wheel file name %q holds a separator", e.Key)
+		return e.checkBlob()
+	case Archive:
+		if _, err := time.Parse(time.RFC3339, e.Value); err != nil || !sha256Form.MatchString(e.Hash) {
+			return fmt.Errorf("archive %s must be `archive SUITE DATE - sha256:<64 hex digits>`, the date as 2006-01-02T15:04:05Z", e.Key)
 		}
 	case Recipe:
-		if !treeForm.MatchString(e.Hash) {
-			return fmt.Errorf("recipe %s needs a hash of the form h1:<base64>, not %q", e.Key, e.Hash)
+		if !treeForm.MatchString(e.Hash) || e.Value != "" {
+			return fmt.Errorf("recipe %s must be `recipe NAME - - h1:<base64>`, not %q", e.Key, e.Hash)
 		}
 	case Pick:
-		if e.Value == "" {
-			return fmt.Errorf("pick %s names no blob", e.Key)
+		if e.Value == "" || e.Hash != "" {
+			return fmt.Errorf("pick %s must be `pick SET BLOB - -`", e.Key)
 		}
 	case Epoch:
-		if s, err := strconv.ParseInt(e.Value, 10, 64); err != nil || s <= 0 || e.Key != EpochKey {
+		if s, err := strconv.ParseInt(e.Value, 10, 64); err != nil || s <= 0 || e.Key != EpochKey || e.Hash != "" {
 			return fmt.Errorf("epoch must be `epoch %s SECONDS - -`", EpochKey)
 		}
+	}
+	if e.Size != 0 {
+		return fmt.Errorf("%s %s has no size", e.Kind, e.Key)
+	}
+	return nil
+}
+
+func (e Entry) checkBlob() error {
+	if !sha256Form.MatchString(e.Hash) {
+		return fmt.Errorf("%s %s needs a hash of the form sha256:<64 hex digits>, not %q", e.Kind, e.Key, e.Hash)
+	}
+	if strings.ContainsAny(e.Key, "/\\") {
+		return fmt.Errorf("%s %q holds a separator", e.Kind, e.Key)
+	}
+	form, help := debForm, "archive/path"
+	if e.Kind == Wheel {
+		form, help = wheelForm, "index:name==version"
+	}
+	if !form.MatchString(e.Value) || path.Clean(e.Value) != e.Value {
+		return fmt.Errorf("%s %s needs an origin of the form %s, without a host, not %q", e.Kind, e.Key, help, e.Value)
 	}
 	return nil
 }
@@ -245,20 +264,6 @@ func (e Entry) id() string {
 		return string(e.Kind) + " " + e.Key + " " + e.Value
 	}
 	return string(e.Kind) + " " + e.Key
-}
-
-// Set names the request: readable, and equal for equal requests alone.
-func (r Request) Set() string {
-	canonical, _ := json.Marshal(r)
-	sum := sha256.Sum256(canonical)
-	short := hex.EncodeToString(sum[:4])
-	switch r.Kind {
-	case "wheels":
-		return fmt.Sprintf("wheels/torch%s-cuda%s-py%s-%s", r.Torch, r.CUDA, r.Python, short)
-	case "tools":
-		return fmt.Sprintf("tools/py%s-%s", r.Python, short)
-	}
-	return fmt.Sprintf("%s/%s-%s", r.Kind, r.Base, short)
 }
 
 func blank(s string) string {

@@ -5,7 +5,15 @@
 // which request, so that cells which ask the same share one answer.
 package lock
 
-import "github.com/imgforge/imgforge/internal/diag"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/imgforge/imgforge/internal/diag"
+)
 
 // Kind is what a line of the lock is about.
 type Kind string
@@ -43,6 +51,24 @@ type Request struct {
 	Torch        string   `json:"torch,omitempty"`
 	Requirements []string `json:"requirements,omitempty"` // PEP 508, sorted
 	Constraints  []string `json:"constraints,omitempty"`  // PEP 508, sorted
+}
+
+// Set names the request: readable, and equal for equal requests alone. The order
+// of its lists means nothing.
+func (r Request) Set() string {
+	for _, list := range []*[]string{&r.Components, &r.Packages, &r.Requirements, &r.Constraints} {
+		*list = slices.Sorted(slices.Values(*list)) // a copy: the caller keeps its own
+	}
+	canonical, _ := json.Marshal(r)
+	sum := sha256.Sum256(canonical)
+	short := hex.EncodeToString(sum[:4])
+	switch r.Kind {
+	case "wheels":
+		return fmt.Sprintf("wheels/torch%s-cuda%s-py%s-%s", r.Torch, r.CUDA, r.Python, short)
+	case "tools":
+		return fmt.Sprintf("tools/py%s-%s", r.Python, short)
+	}
+	return fmt.Sprintf("%s/%s-%s", r.Kind, r.Base, short)
 }
 
 // Need is a request and who asks it.

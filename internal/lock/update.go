@@ -18,6 +18,9 @@ func (f *File) Compare(needs []Need, recipes map[string]string) (missing, surplu
 			missing = append(missing, fmt.Sprintf("%s: %s", n.Pos, err))
 		}
 	}
+	if f.Epoch() == 0 {
+		missing = append(missing, EpochKey)
+	}
 	for _, name := range slices.Sorted(maps.Keys(recipes)) {
 		switch f.RecipeHash(name) {
 		case recipes[name]:
@@ -54,12 +57,14 @@ type Change struct {
 func (f *File) Updated(needs []Need, recipes map[string]string, c Change) *File {
 	next := &File{Entries: slices.Clone(f.Entries)}
 	next.Put(c.Archives...)
+	var answers []Entry
 	for _, set := range slices.Sorted(maps.Keys(c.Sets)) {
 		next.Drop(set)
 		for _, e := range c.Sets[set] {
-			next.Put(e, Entry{Kind: Pick, Key: set, Value: e.Key})
+			answers = append(answers, e, Entry{Kind: Pick, Key: set, Value: e.Key})
 		}
 	}
+	next.Put(answers...)
 	if c.Epoch != "" && (c.NewEpoch || next.Epoch() == 0) {
 		next.Put(Entry{Kind: Epoch, Key: EpochKey, Value: c.Epoch})
 	}
