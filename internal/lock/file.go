@@ -176,7 +176,7 @@ func (f *File) Epoch() int64 {
 }
 
 // Picked returns the blobs that answer a set, in the lock's order, and false
-// when the lock has no answer. A pick without its blob is an error.
+// when the lock has no answer. A pick of "-" answers with nothing. A pick without its blob is an error.
 func (f *File) Picked(set string) ([]Entry, bool, error) {
 	blobs := map[string]Entry{}
 	for _, e := range f.Entries {
@@ -185,8 +185,13 @@ func (f *File) Picked(set string) ([]Entry, bool, error) {
 		}
 	}
 	var out []Entry
+	answered := false
 	for _, e := range f.Entries {
 		if e.Kind != Pick || e.Key != set {
+			continue
+		}
+		answered = true
+		if e.Value == "" {
 			continue
 		}
 		blob, ok := blobs[e.Value]
@@ -195,7 +200,7 @@ func (f *File) Picked(set string) ([]Entry, bool, error) {
 		}
 		out = append(out, blob)
 	}
-	return out, len(out) > 0, nil
+	return out, answered, nil
 }
 
 // RecipeHash returns the locked hash of a recipe's tree, or "".

@@ -60,6 +60,9 @@ func (f *File) Updated(needs []Need, recipes map[string]string, c Change) *File 
 	var answers []Entry
 	for _, set := range slices.Sorted(maps.Keys(c.Sets)) {
 		next.Drop(set)
+		if len(c.Sets[set]) == 0 {
+			next.Put(Entry{Kind: Pick, Key: set}) // answered, with nothing to add
+		}
 		for _, e := range c.Sets[set] {
 			answers = append(answers, e, Entry{Kind: Pick, Key: set, Value: e.Key})
 		}

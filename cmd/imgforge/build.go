@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/imgforge/imgforge/internal/builder"
+	"github.com/imgforge/imgforge/internal/forge"
+	"github.com/imgforge/imgforge/internal/plan"
+	"github.com/imgforge/imgforge/internal/record"
+	"github.com/imgforge/imgforge/internal/report"
+)
+
+// buildFlags are the options of `imgforge build`.
+type buildFlags struct {
+	in       inputFlags
+	engine   engineFlags
+	output   string
+	push     string
+	jobs     int
+	failFast bool
+	progress string
+	json     bool
+}
+
+func (a *app) buildCommand() *cobra.Command {
+	var f buildFlags
+	cmd := &cobra.Command{
+		Use:   "build",
+		Short: "Build the cells of a matrix into one OCI layout",
+		Long: `Build every selected cell: fetch what its lock names, verify it, and build it
+on BuildKit with no network inside. All cells share one OCI layout, where each
+blob stands once. The end is a table: cell, digest, size, bytes that no earlier
+cell has, time.
+
+Without --builder or BUILDKIT_HOST, imgforge runs the buildkitd that lies beside
+it, as a child, which needs root. Elsewhere: unix://, tcp://, ssh://,
+docker-container://, podman-container:// and kube-pod:// URLs.
+
+  imgforge build --matrix matrix/universal.yaml --only 'cuda=12.1,torch=2.4.1'
+  imgforge build --only torch=2.4.1 --push 127.0.0.1:5000/cuda-pytorch
+  imgforge build --builder docker-container://buildkitd --json > result.json
+
+An interrupted build loses nothing: downloads resume and built layers are kept.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.build(cmd.Context(), &f) },
+	}
+	flags := cmd.Flags()
+	f.in.register(flags)
+	f.engine.register(flags)
+	flags.StringVarP(&f.output, "output", "o", "dist", "directory of the OCI layout")
+	flags.StringVar(&f.push, "push", "", "repository to push every image to, by digest (plain http only on loopback)")
+	flags.IntVarP(&f.jobs, "jobs", "j", 2, "cells built at once")
+	flags.BoolVar(&f.failFast, "fail-fast", false, "stop at the first cell that fails (default: the others go on)")
+	flags.StringVar(&f.progress, "progress", "auto", "auto, tty, plain, json or quiet")
+	flags.BoolVar(&f.json, "json", false, "print the result as JSON on standard output")
+	return cmd
+}
+
+func (a *app) build(ctx context.Context, f *buildFlags) error {
+	in, err := f.in.load()
+	if err != nil {
+		return err
+	}
+	if f.output, err = filepath.Abs(f.output); err != nil {
+		return err
+	}
+	cells := planCells(in)
+	var events []record.Event
+	if anyPlanned(cells) {
+		if err := a.runBuild(ctx, f, in, cells, &events); err != nil {
+			return err
+		}
+	} else {
+		(&forge.Run{Emit: func(ev record.Event) { events = append(events, ev) }}).Do(ctx, cells)
+	}
+	return a.finish(f.json, report.Fold(events))
+}
+
+// runBuild has the engine, the store and the display up while the cells run.
+func (a *app) runBuild(ctx context.Context, f *buildFlags, in *inputs, cells []forge.Cell, events *[]record.Event) error {
+	display, err := newDisplay(a.stderr, f.progress)
+	if err != nil {
+		return err
+	}
+	work, err := a.openWorkshop(ctx, &f.engine, f.in.mirrorNames(in.matrix), display)
+	if err != nil {
+		display.close()
+		return err
+	}
+	layout := newLayout(f.output)
+	run := &forge.Run{
+		Fetcher:  forge.Once(work),
+		Builder:  &cellBuilder{builder: work.builder, in: in, flags: f, display: display},
+		Jobs:     f.jobs,
+		FailFast: f.failFast,
+		Emit:     func(ev record.Event) { *events = append(*events, ev) },
+		Classify: classify,
+	}
+	run.Do(ctx, cells)
+	display.close()
+	for _, ev := range *events {
+		if ev.Built != nil {
+			layout.add(ev.Cell, ev.Built)
+		}
+	}
+	if err := layout.write(); err != nil {
+		work.close()
+		return infra(err)
+	}
+	return work.close()
+}
+
+// cellBuilder builds plans on an engine, for forge.
+type cellBuilder struct {
+	builder *builder.Builder
+	in      *inputs
+	flags   *buildFlags
+	display *display
+}
+
+// Build is forge's Builder.
+func (c *cellBuilder) Build(ctx context.Context, p *plan.Plan) (forge.Image, error) {
+	img, err := c.builder.Build(ctx, builder.Job{
+		Plan: p, Sources: c.in.sources, Layout: c.flags.output, Push: c.flags.push, Status: c.display.status,
+	})
+	if err != nil {
+		return forge.Image{}, err
+	}
+	out := forge.Image{Digest: img.Manifest.Digest.String(), Layers: len(img.Blobs) - 1}
+	out.Parts = append(out.Parts, forge.Part{Digest: out.Digest, Size: img.Manifest.Size})
+	for _, b := range img.Blobs {
+		out.Parts = append(out.Parts, forge.Part{Digest: b.Digest.String(), Size: b.Size})
+	}
+	if c.flags.push != "" {
+		out.Pushed = c.flags.push + "@" + out.Digest
+	}
+	return out, nil
+}
+
+// finish prints how every cell ended and turns it into an exit code.
+func (a *app) finish(asJSON bool, rows []report.Row) error {
+	print := report.Table
+	if asJSON {
+		print = report.JSON
+	}
+	if err := print(a.stdout, rows); err != nil {
+		return err
+	}
+	code := exitDone
+	for _, r := range rows {
+		if r.Failed != nil {
+			code = max(code, exitOf(r.Failed.Class))
+		}
+	}
+	if code != exitDone {
+		return &exitError{code: code}
+	}
+	return nil
+}
+
+func exitOf(c record.Class) int {
+	switch c {
+	case record.ClassPlan:
+		return exitInput
+	case record.ClassBuild:
+		return exitCheck
+	}
+	return exitInfra
+}
+
+func anyPlanned(cells []forge.Cell) bool {
+	for _, c := range cells {
+		if c.Err == nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/imgforge/imgforge/internal/diag"
+	"github.com/imgforge/imgforge/internal/lock"
+	"github.com/imgforge/imgforge/internal/matrix"
+	"github.com/imgforge/imgforge/internal/recipe"
+	"github.com/imgforge/imgforge/recipes"
+)
+
+// inputFlags name the files a command reads.
+type inputFlags struct {
+	matrix  string
+	lock    string
+	recipes []string
+	only    []string
+	mirrors []string
+}
+
+func (f *inputFlags) register(flags *pflag.FlagSet) {
+	flags.StringVarP(&f.matrix, "matrix", "m", "matrix/universal.yaml", "matrix file")
+	flags.StringVar(&f.lock, "lock", "", "lock file (default: beside the matrix, with .lock for .yaml)")
+	flags.StringArrayVar(&f.recipes, "recipes", nil, "directory of your own recipes; one of a built-in's name replaces it (repeatable)")
+	flags.StringArrayVar(&f.only, "only", nil, "build only the cells that match, such as 'cuda=12.1,torch=~2.3' (repeatable: any may match)")
+	flags.StringSliceVar(&f.mirrors, "mirrors", nil, "mirror profiles to download from, best first (default: the matrix's)")
+}
+
+// inputs is a matrix with everything it is joined with.
+type inputs struct {
+	matrix   *matrix.Matrix
+	cells    []matrix.Cell // selected
+	all      []matrix.Cell
+	recipes  *recipe.Set
+	lock     *lock.File // empty when there is none yet
+	lockPath string
+	sources  map[string][]byte // recipe files by name
+}
+
+// load reads and checks all inputs; the problems of all are reported together.
+func (f *inputFlags) load() (*inputs, error) {
+	in := &inputs{lock: &lock.File{}, lockPath: f.lock, sources: map[string][]byte{}}
+	var bad diag.List
+	data, err := os.ReadFile(f.matrix)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the matrix: %w; name one with --matrix", err)
+	}
+	if in.matrix, err = matrix.Parse(f.matrix, data); err != nil {
+		bad.AddErr(diag.Pos{File: f.matrix}, err)
+	} else if in.all, err = in.matrix.Expand(); err != nil {
+		bad.AddErr(diag.Pos{File: f.matrix}, err)
+	}
+	layers := []recipe.Layer{{Name: "recipes", FS: recipes.FS}}
+	for _, dir := range f.recipes {
+		layers = append(layers, recipe.Layer{Name: dir, FS: os.DirFS(dir)})
+	}
+	if in.recipes, err = recipe.Load(layers...); err != nil {
+		bad.AddErr(diag.Pos{}, err)
+	}
+	in.readSources(layers)
+	if in.lockPath == "" {
+		in.lockPath = strings.TrimSuffix(f.matrix, filepath.Ext(f.matrix)) + ".lock"
+	}
+	if data, err := os.ReadFile(in.lockPath); err == nil {
+		if in.lock, err = lock.Parse(in.lockPath, data); err != nil {
+			bad.AddErr(diag.Pos{File: in.lockPath}, err)
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		bad.AddErr(diag.Pos{}, err)
+	}
+	if err := bad.Err(); err != nil {
+		return nil, err
+	}
+	in.cells, err = f.choose(in.all)
+	return in, err
+}
+
+// readSources keeps recipe files for excerpts in build errors.
+func (in *inputs) readSources(layers []recipe.Layer) {
+	for _, layer := range layers {
+		names, _ := fs.Glob(layer.FS, "*.yaml")
+		for _, name := range names {
+			if data, err := fs.ReadFile(layer.FS, name); err == nil {
+				in.sources[layer.Name+"/"+name] = data
+			}
+		}
+	}
+}
+
+// choose keeps the cells that any --only selects.
+func (f *inputFlags) choose(all []matrix.Cell) ([]matrix.Cell, error) {
+	if len(f.only) == 0 {
+		return all, nil
+	}
+	var selectors []matrix.Selector
+	for _, text := range f.only {
+		s, err := matrix.ParseSelector(text)
+		if err != nil {
+			return nil, fmt.Errorf("--only %q: %w", text, err)
+		}
+		selectors = append(selectors, s)
+	}
+	var out []matrix.Cell
+	for _, cell := range all {
+		for _, s := range selectors {
+			if s.Match(cell) {
+				out = append(out, cell)
+				break
+			}
+		}
+	}
+	if len(out) == 0 {
+		tags := make([]string, len(all))
+		for i, c := range all {
+			tags[i] = c.Tag
+		}
+		return nil, fmt.Errorf("--only %s matches none of the %d cells:\n  %s", strings.Join(f.only, " "), len(all), strings.Join(tags, "\n  "))
+	}
+	return out, nil
+}
+
+// mirrorNames are the profiles to use: the flag's, else the matrix's.
+func (f *inputFlags) mirrorNames(m *matrix.Matrix) []diag.Str {
+	if len(f.mirrors) == 0 {
+		return m.Mirrors
+	}
+	out := make([]diag.Str, len(f.mirrors))
+	for i, name := range f.mirrors {
+		out[i] = diag.Str{Value: name, Pos: diag.Pos{File: "--mirrors"}}
+	}
+	return out
+}

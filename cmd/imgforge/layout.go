@@ -1,0 +1,97 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/opencontainers/go-digest"
+	specs "github.com/opencontainers/image-spec/specs-go"
+	ocispecs "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/imgforge/imgforge/internal/record"
+)
+
+// layout is an OCI layout directory whose blobs the engine writes; it keeps the
+// index, sorted by tag, so that equal runs leave equal files.
+type layout struct {
+	dir   string
+	added []ocispecs.Descriptor
+}
+
+func newLayout(dir string) *layout { return &layout{dir: dir} }
+
+// add tags a built image.
+func (l *layout) add(tag string, b *record.Built) error {
+	info, err := os.Stat(filepath.Join(l.dir, "blobs", "sha256", digest.Digest(b.Digest).Encoded()))
+	if err != nil {
+		return fmt.Errorf("the engine left no manifest %s in %s: %w", b.Digest, l.dir, err)
+	}
+	l.added = append(l.added, ocispecs.Descriptor{
+		MediaType:   ocispecs.MediaTypeImageManifest,
+		Digest:      digest.Digest(b.Digest),
+		Size:        info.Size(),
+		Annotations: map[string]string{ocispecs.AnnotationRefName: tag},
+	})
+	return nil
+}
+
+// write merges what was added into index.json; other tags stay.
+func (l *layout) write() error {
+	if len(l.added) == 0 {
+		return nil
+	}
+	index := ocispecs.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispecs.MediaTypeImageIndex}
+	path := filepath.Join(l.dir, ocispecs.ImageIndexFile)
+	if data, err := os.ReadFile(path); err == nil {
+		if err := json.Unmarshal(data, &index); err != nil {
+			return fmt.Errorf("%s is not an OCI index: %w; remove it or choose another --output", path, err)
+		}
+	}
+	byTag := map[string]ocispecs.Descriptor{}
+	for _, d := range append(index.Manifests, l.added...) {
+		byTag[d.Annotations[ocispecs.AnnotationRefName]] = d
+	}
+	index.Manifests = nil
+	for _, d := range byTag {
+		index.Manifests = append(index.Manifests, d)
+	}
+	slices.SortFunc(index.Manifests, func(a, b ocispecs.Descriptor) int {
+		return cmp.Compare(a.Annotations[ocispecs.AnnotationRefName], b.Annotations[ocispecs.AnnotationRefName])
+	})
+	marker, _ := json.Marshal(ocispecs.ImageLayout{Version: ocispecs.ImageLayoutVersion})
+	if err := replaceFile(filepath.Join(l.dir, ocispecs.ImageLayoutFile), marker); err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(index, "", "  ")
+	if err != nil {
+		return err
+	}
+	return replaceFile(path, append(data, '\n'))
+}
+
+// replaceFile writes a file whole or not at all.
+func replaceFile(path string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(data)
+	if err == nil {
+		err = tmp.Chmod(0o644)
+	}
+	if cerr := tmp.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}

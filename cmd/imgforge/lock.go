@@ -1,0 +1,249 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/imgforge/imgforge/internal/diag"
+	"github.com/imgforge/imgforge/internal/lock"
+	"github.com/imgforge/imgforge/internal/plan"
+	"github.com/imgforge/imgforge/internal/report"
+	"github.com/imgforge/imgforge/internal/resolve"
+)
+
+// lockFlags are the options of `imgforge lock`.
+type lockFlags struct {
+	in       inputFlags
+	engine   engineFlags
+	check    bool
+	upgrade  bool
+	progress string
+}
+
+func (a *app) lockCommand() *cobra.Command {
+	var f lockFlags
+	cmd := &cobra.Command{
+		Use:   "lock",
+		Short: "Resolve what a matrix needs into its lock",
+		Long: `Bring the lock up to date: resolve what is missing, keep what is there, drop
+what no cell needs. apt and uv do the resolving, in a container; Debian's Release
+files are verified against built-in keys. The lock names files and hashes, and no
+host: any mirror can serve them, none can change them.
+
+  imgforge lock --matrix matrix/universal.yaml              resolve what is missing
+  imgforge lock --upgrade                                   resolve everything anew
+  imgforge lock --upgrade --only 'torch=2.4.1'              only what these cells need
+  imgforge lock --check                                     is the lock complete? (no network)
+
+A cell that cannot be locked is named with its reason; the others are locked.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			in, err := f.in.load()
+			if err != nil {
+				return err
+			}
+			if f.check {
+				return a.checkLock(in)
+			}
+			return a.lock(cmd.Context(), &f, in)
+		},
+	}
+	flags := cmd.Flags()
+	f.in.register(flags)
+	f.engine.register(flags)
+	flags.BoolVar(&f.check, "check", false, "only say what is missing or surplus; exit 1 if anything is")
+	flags.BoolVar(&f.upgrade, "upgrade", false, "resolve anew what is locked already")
+	flags.StringVar(&f.progress, "progress", "auto", "auto, tty, plain, json or quiet")
+	return cmd
+}
+
+// checkLock compares needs and entries without changing anything.
+func (a *app) checkLock(in *inputs) error {
+	needs, err := plan.Needs(in.all, in.recipes)
+	if err != nil {
+		return err
+	}
+	missing, surplus := in.lock.Compare(needs, in.recipeHashes())
+	for _, m := range missing {
+		fmt.Fprintf(a.stdout, "missing: %s\n", m)
+	}
+	for _, s := range surplus {
+		fmt.Fprintf(a.stdout, "surplus: %s\n", s)
+	}
+	if len(missing)+len(surplus) > 0 {
+		return &exitError{exitCheck, fmt.Errorf("%s is stale; run `imgforge lock`", in.lockPath)}
+	}
+	fmt.Fprintf(a.stdout, "%s is complete: %d entries for %d cells\n", in.lockPath, len(in.lock.Entries), len(in.all))
+	return nil
+}
+
+// recipeHashes are the hashes of the recipes that cells use.
+func (in *inputs) recipeHashes() map[string]string {
+	out := map[string]string{}
+	for _, name := range plan.RecipeNames(in.all, in.recipes) {
+		if rec, ok := in.recipes.Get(name); ok {
+			out[name] = rec.Hash
+		}
+	}
+	return out
+}
+
+func (a *app) lock(ctx context.Context, f *lockFlags, in *inputs) error {
+	all, err := plan.Needs(in.all, in.recipes)
+	if err != nil {
+		return err
+	}
+	selected, err := plan.Needs(in.cells, in.recipes)
+	if err != nil {
+		return err
+	}
+	ask := toAsk(all, selected, in.lock, f.upgrade)
+	old := in.lock.Blobs()
+	result := &resolve.Result{}
+	if len(ask) > 0 {
+		if result, err = a.resolve(ctx, f, in, ask); err != nil {
+			return err
+		}
+	}
+	next := in.lock.Updated(all, in.recipeHashes(), changeOf(result, f.upgrade))
+	if err := replaceFile(in.lockPath, next.Format()); err != nil {
+		return err
+	}
+	a.showLocked(in.lockPath, old, next, result)
+	var bad diag.List
+	for _, fail := range result.Failures {
+		bad.AddErr(fail.Need.Pos, fail.Err)
+	}
+	if err := bad.Err(); err != nil {
+		return infra(err)
+	}
+	return nil
+}
+
+// toAsk picks the needs to resolve: of the selected those that are not locked, or
+// all for an upgrade. Where .debs are resolved anew, so are all others on that
+// base, since they must fit the base as it is then.
+func toAsk(all, selected []lock.Need, locked *lock.File, upgrade bool) []lock.Need {
+	wanted := map[string]bool{}
+	moved := map[string]bool{} // bases whose .debs are resolved anew
+	for _, n := range selected {
+		_, ok, err := locked.Picked(n.Set)
+		if ok && err == nil && !upgrade {
+			continue
+		}
+		wanted[n.Set] = true
+		if isDebs(n) {
+			moved[n.Request.Base] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(n lock.Need) bool {
+		return !wanted[n.Set] && !(isDebs(n) && moved[n.Request.Base])
+	})
+}
+
+func isDebs(n lock.Need) bool { return n.Request.Kind == "base" || n.Request.Kind == "debs" }
+
+// changeOf turns resolve's answers into what the lock takes in. The epoch moves
+// only when everything was resolved anew: it dates every layer.
+func changeOf(r *resolve.Result, upgrade bool) lock.Change {
+	c := lock.Change{Archives: r.Archives, Sets: map[string][]lock.Entry{}, NewEpoch: upgrade}
+	if r.Epoch > 0 {
+		c.Epoch = strconv.FormatInt(r.Epoch, 10)
+	}
+	for _, answer := range r.Answers {
+		c.Sets[answer.Set] = answer.Entries
+	}
+	return c
+}
+
+// resolve asks the solvers, in containers, on the engine.
+func (a *app) resolve(ctx context.Context, f *lockFlags, in *inputs, ask []lock.Need) (*resolve.Result, error) {
+	display, err := newDisplay(a.stderr, f.progress)
+	if err != nil {
+		return nil, err
+	}
+	defer display.close()
+	work, err := a.openWorkshop(ctx, &f.engine, f.in.mirrorNames(in.matrix), display)
+	if err != nil {
+		return nil, err
+	}
+	t := display.begin(fmt.Sprintf("resolve %d sets", len(ask)))
+	r := &resolve.Resolver{
+		Fetcher:  work.metadata(),
+		Runner:   work.runner(),
+		Path:     work.store.Path,
+		Indexes:  work.indexes(),
+		HTTP:     &http.Client{Timeout: time.Minute},
+		CA:       a.caBundle(),
+		Proxy:    a.proxies(),
+		Now:      time.Now,
+		Progress: func(text string) { t.say("%s", text) },
+	}
+	result, err := r.Resolve(ctx, ask)
+	t.end(err)
+	if cerr := work.close(); err == nil && cerr != nil {
+		err = cerr
+	}
+	if err != nil {
+		return nil, infra(err)
+	}
+	return result, nil
+}
+
+// caBundle is the PEM bundle this machine's tools are told to trust, if any: a
+// container has none of its own, and a company's proxy may need a private one.
+func (a *app) caBundle() []byte {
+	for _, path := range []string{
+		a.env["SSL_CERT_FILE"], a.env["REQUESTS_CA_BUNDLE"], a.env["CURL_CA_BUNDLE"],
+		"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
+	} {
+		if path == "" {
+			continue
+		}
+		if data, err := os.ReadFile(path); err == nil {
+			return data
+		}
+	}
+	return nil
+}
+
+// proxies are this machine's proxy settings, by lower-case name.
+func (a *app) proxies() map[string]string {
+	out := map[string]string{}
+	for _, name := range []string{"http_proxy", "https_proxy", "no_proxy", "all_proxy", "ftp_proxy"} {
+		for _, spelling := range []string{name, strings.ToUpper(name)} {
+			if value := a.env[spelling]; value != "" {
+				out[name] = value
+				break
+			}
+		}
+	}
+	return out
+}
+
+// showLocked says what changed and how much will be downloaded.
+func (a *app) showLocked(path string, old map[string]lock.Entry, next *lock.File, result *resolve.Result) {
+	added, gone, bytes := 0, 0, int64(0)
+	now := next.Blobs()
+	for key, e := range now {
+		bytes += e.Size
+		if was, ok := old[key]; !ok || was.Hash != e.Hash {
+			added++
+		}
+	}
+	for key := range old {
+		if _, ok := now[key]; !ok {
+			gone++
+		}
+	}
+	fmt.Fprintf(a.stdout, "%s: %d files (%s), %d new, %d gone; %d sets resolved, %d failed\n",
+		path, len(now), report.Bytes(bytes), added, gone, len(result.Answers), len(result.Failures))
+}

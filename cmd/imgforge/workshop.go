@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"sync"
+
+	"github.com/moby/buildkit/client/llb"
+	"github.com/spf13/pflag"
+
+	"github.com/imgforge/imgforge/internal/builder"
+	"github.com/imgforge/imgforge/internal/diag"
+	"github.com/imgforge/imgforge/internal/graph"
+	"github.com/imgforge/imgforge/internal/plan"
+	"github.com/imgforge/imgforge/internal/record"
+	"github.com/imgforge/imgforge/internal/resolve"
+	"github.com/imgforge/imgforge/internal/store"
+)
+
+// engineFlags say which engine builds.
+type engineFlags struct {
+	builder string
+	tls     string
+}
+
+func (f *engineFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.builder, "builder", "", "BuildKit to use: unix://, tcp://, ssh://, docker-container://, podman-container://, kube-pod:// (default $BUILDKIT_HOST, else a buildkitd of our own)")
+	flags.StringVar(&f.tls, "builder-tls", "", "directory with ca.pem, cert.pem and key.pem for a tcp:// builder")
+}
+
+// workshop is a store, the mirrors that fill it and the engine that builds from it.
+type workshop struct {
+	store   *store.Store
+	fetcher *store.Fetcher
+	engine  *builder.Engine // nil when it lives elsewhere
+	builder *builder.Builder
+	display *display
+
+	fetching sync.Mutex
+	closers  []func() error
+}
+
+// openWorkshop opens the store and starts or dials the engine.
+func (a *app) openWorkshop(ctx context.Context, f *engineFlags, mirrors []diag.Str, d *display) (*workshop, error) {
+	dir, err := a.stateDir()
+	if err != nil {
+		return nil, err
+	}
+	w := &workshop{display: d}
+	if w.store, err = store.Open(filepath.Join(dir, "store")); err != nil {
+		return nil, infra(err)
+	}
+	profiles, err := store.LoadProfiles(mirrors, a.environment())
+	if err != nil {
+		return nil, err
+	}
+	w.fetcher = &store.Fetcher{Store: w.store, Profiles: profiles}
+	if err := w.openEngine(ctx, a, f, filepath.Join(dir, "engine")); err != nil {
+		return nil, errors.Join(infra(err), w.close())
+	}
+	return w, nil
+}
+
+func (w *workshop) openEngine(ctx context.Context, a *app, f *engineFlags, dir string) error {
+	opt := builder.Options{Addr: f.builder, Store: w.store, TLSDir: f.tls}
+	if opt.Addr == "" {
+		opt.Addr = a.env["BUILDKIT_HOST"]
+	}
+	if opt.Addr == "" {
+		t := w.display.begin("start the engine")
+		engine, err := builder.Start(ctx, dir, builder.Paths{Buildkitd: a.env["IMGFORGE_BUILDKITD"], Runc: a.env["IMGFORGE_RUNC"]})
+		t.end(err)
+		if err != nil {
+			return err
+		}
+		w.engine = engine
+		w.closers = append(w.closers, engine.Close)
+		url, stop, err := w.store.Serve(ctx, "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		w.closers = append(w.closers, stop)
+		opt.Addr, opt.BlobURL = engine.Addr, url
+	}
+	b, err := builder.Connect(ctx, opt)
+	if err != nil {
+		return err
+	}
+	w.builder = b
+	w.closers = append(w.closers, b.Close)
+	return nil
+}
+
+// close stops what was started, last first.
+func (w *workshop) close() error {
+	var errs []error
+	for i := len(w.closers) - 1; i >= 0; i-- {
+		errs = append(errs, w.closers[i]())
+	}
+	w.closers = nil
+	return errors.Join(errs...)
+}
+
+// classify says at which stage an error arose.
+func classify(err error) record.Class {
+	var fetch *store.FetchError
+	var step *builder.StepError
+	switch {
+	case errors.As(err, &fetch):
+		return record.ClassMirror
+	case errors.As(err, &step):
+		return record.ClassBuild
+	case errors.Is(err, plan.ErrStale):
+		return record.ClassPlan
+	}
+	return record.ClassEngine
+}
+
+// runner runs resolve's commands on the engine.
+type runner struct{ w *workshop }
+
+func (w *workshop) runner() resolve.Runner { return runner{w} }
+
+// Run is resolve's Runner.
+func (r runner) Run(ctx context.Context, job resolve.Job) (map[string][]byte, error) {
+	cmd := graph.Command{
+		Name:    job.Name,
+		Root:    &plan.Plan{Base: job.Root, Epoch: job.Epoch, Platform: "linux/" + job.Arch},
+		Files:   job.Files,
+		Blobs:   job.Blobs,
+		Args:    job.Args,
+		Env:     job.Env,
+		Network: job.Network,
+		Proxy: llb.ProxyEnv{
+			HTTPProxy: job.Proxy["http_proxy"], HTTPSProxy: job.Proxy["https_proxy"], FTPProxy: job.Proxy["ftp_proxy"],
+			NoProxy: job.Proxy["no_proxy"], AllProxy: job.Proxy["all_proxy"],
+		},
+	}
+	return r.w.builder.Command(ctx, cmd, job.Secrets, r.w.display.status)
+}
+
+// metadata is the fetcher as resolve uses it.
+func (w *workshop) metadata() resolve.Fetcher { return metadata{w} }
+
+type metadata struct{ w *workshop }
+
+func (m metadata) Metadata(ctx context.Context, archive, path string, check func([]byte) error) ([]byte, error) {
+	return m.w.fetcher.Metadata(ctx, archive, path, check)
+}
+
+func (m metadata) Fetch(ctx context.Context, blobs []plan.Blob) error {
+	_, err := m.w.Fetch(ctx, blobs)
+	return err
+}
+
+func (w *workshop) indexes() []resolve.Index {
+	var out []resolve.Index
+	for _, i := range w.fetcher.Indexes() {
+		out = append(out, resolve.Index{Name: i.Mirror, URL: i.URL})
+	}
+	return out
+}
+
+// Fetch is forge's Fetcher: it fills the store and shows how far it is. One
+// fetch at a time: each uses the whole line already, and builds go on beside it.
+func (w *workshop) Fetch(ctx context.Context, blobs []plan.Blob) (int64, error) {
+	w.fetching.Lock()
+	defer w.fetching.Unlock()
+	t := w.display.begin(fmt.Sprintf("fetch %d files", len(blobs)))
+	w.fetcher.Progress = func(p store.Progress) {
+		if p.Note != "" {
+			t.say("%s", p.Note)
+		}
+		t.progress("downloaded", p.Done, p.Bytes)
+	}
+	result, err := w.fetcher.Fetch(ctx, blobs)
+	t.end(err)
+	return result.Downloaded, err
+}
+
+// environment is what host profiles are read from.
+func (a *app) environment() store.Environment {
+	return store.Environment{Env: a.env, Root: "/", Run: func(ctx context.Context, name string, args ...string) ([]byte, error) {
+		return exec.CommandContext(ctx, name, args...).Output()
+	}}
+}

@@ -1,0 +1,102 @@
+package builder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/Masterminds/semver/v3"
+	"github.com/containerd/containerd/v2/core/content"
+	contentlocal "github.com/containerd/containerd/v2/plugins/content/local"
+	"github.com/moby/buildkit/client"
+	_ "github.com/moby/buildkit/client/connhelper/dockercontainer" // docker-container://
+	_ "github.com/moby/buildkit/client/connhelper/kubepod"         // kube-pod://
+	_ "github.com/moby/buildkit/client/connhelper/podmancontainer" // podman-container://
+	_ "github.com/moby/buildkit/client/connhelper/ssh"             // ssh://
+	"github.com/moby/buildkit/client/llb"
+	"github.com/opencontainers/go-digest"
+
+	"github.com/imgforge/imgforge/internal/plan"
+)
+
+// oldest is the BuildKit that first kept base layers as they are when it sets
+// times, and has every source this package uses.
+const oldest = "0.34.0"
+
+// storeID names the session's content store that serves blobs to a far engine.
+const storeID = "imgforge"
+
+// Store is the content-addressed directory blobs come from.
+type Store interface {
+	Dir() string // laid out as an OCI content store
+	Path(sha256 string) string
+	Has(sha256 string) bool
+	Put(ctx context.Context, r io.Reader) (sha256 string, size int64, err error)
+}
+
+// Builder runs graphs on one engine, feeding it from one store.
+type Builder struct {
+	client  *client.Client
+	store   Store
+	content content.Store // the store, as a session serves it
+	blobURL string        // loopback URL of the store; empty for an engine elsewhere
+}
+
+// Options says how an engine gets its blobs.
+type Options struct {
+	Addr    string // of the engine
+	Store   Store
+	BlobURL string // where the store is served, for an engine on this host; else empty
+	TLSDir  string // ca.pem, cert.pem and key.pem for a tcp:// engine; may be empty
+}
+
+// Connect dials an engine and refuses one that cannot build what we make.
+func Connect(ctx context.Context, o Options) (*Builder, error) {
+	var opts []client.ClientOpt
+	if o.TLSDir != "" {
+		opts = append(opts, client.WithServerConfig("", o.TLSDir+"/ca.pem"), client.WithCredentials(o.TLSDir+"/cert.pem", o.TLSDir+"/key.pem"))
+	}
+	c, err := client.New(ctx, o.Addr, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("%w: cannot use --builder %s: %w", ErrNoEngine, o.Addr, err)
+	}
+	info, err := c.Info(ctx)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: the engine at %s does not answer: %w", ErrNoEngine, o.Addr, err), c.Close())
+	}
+	if err := checkEngine(o.Addr, info.BuildkitVersion.Version); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	cs, err := contentlocal.NewStore(o.Store.Dir())
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return &Builder{client: c, store: o.Store, content: cs, blobURL: o.BlobURL}, nil
+}
+
+func checkEngine(addr, version string) error {
+	v, err := semver.NewVersion(version)
+	if err != nil {
+		return nil // a development build: let the capabilities it reports decide
+	}
+	if v.LessThan(semver.MustParse(oldest)) {
+		return fmt.Errorf("%w: the engine at %s is BuildKit %s; %s or newer is needed for reproducible layers", ErrNoEngine, addr, version, oldest)
+	}
+	return nil
+}
+
+// Close hangs up.
+func (b *Builder) Close() error { return b.client.Close() }
+
+// source binds a blob to a transport: loopback HTTP for an engine on this host,
+// the session for one elsewhere. The digest is checked by the engine either way.
+func (b *Builder) source(blob plan.Blob) llb.State {
+	dgst := digest.NewDigestFromEncoded(digest.SHA256, blob.SHA256)
+	name := llb.WithCustomName(blob.Name)
+	if b.blobURL != "" {
+		return llb.HTTP(b.blobURL+"/sha256/"+blob.SHA256, llb.Checksum(dgst), llb.Filename(blob.Name), name)
+	}
+	return llb.OCILayoutBlob("imgforge/blob@"+dgst.String(), llb.Filename(blob.Name),
+		llb.ImageBlobOCIStore("", storeID), name)
+}

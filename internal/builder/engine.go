@@ -1,0 +1,286 @@
+// Package builder runs graphs on a BuildKit engine: one that is dialled by URL,
+// or a buildkitd of its own that it starts, watches and stops.
+package builder
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/moby/buildkit/client"
+)
+
+// Engine is a running buildkitd child. It owns its state directory until closed.
+type Engine struct {
+	Addr string // unix:// address of its private socket
+	Log  string // path of its log
+
+	cmd    *exec.Cmd
+	done   chan struct{} // closed when the child has ended
+	exit   error         // how it ended; read only after done
+	lock   *flock.Flock
+	socket string
+}
+
+// Paths names the programs an engine is made of; empty fields are looked up.
+type Paths struct {
+	Buildkitd string // beside imgforge, then on PATH
+	Runc      string // beside imgforge, then on PATH
+}
+
+// ErrNoEngine is wrapped when no engine can be started here at all: the cure is
+// to install something or to name an engine elsewhere.
+var ErrNoEngine = errors.New("no build engine")
+
+const elsewhere = "or name an engine elsewhere with --builder URL or BUILDKIT_HOST"
+
+// Start runs a buildkitd whose whole state lies in dir and waits until it
+// answers. One directory has one owner at a time.
+func Start(ctx context.Context, dir string, paths Paths) (*Engine, error) {
+	if os.Geteuid() != 0 {
+		return nil, fmt.Errorf("%w: the embedded engine mounts overlayfs and runs containers, which needs root; run as root, %s", ErrNoEngine, elsewhere)
+	}
+	buildkitd, runc, err := findPrograms(paths)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot make the engine's state directory: %w", err)
+	}
+	e := &Engine{Log: filepath.Join(dir, "buildkitd.log"), done: make(chan struct{}), lock: flock.New(filepath.Join(dir, "owner.lock"))}
+	if err := e.own(dir); err != nil {
+		return nil, err
+	}
+	if err := e.spawn(dir, buildkitd, runc); err != nil {
+		return nil, errors.Join(err, e.lock.Unlock())
+	}
+	if err := e.ready(ctx); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+// own takes the directory, or says who has it.
+func (e *Engine) own(dir string) error {
+	got, err := e.lock.TryLock()
+	if err != nil {
+		return fmt.Errorf("cannot lock %s: %w", dir, err)
+	}
+	if !got {
+		owner, _ := os.ReadFile(filepath.Join(dir, "owner.pid"))
+		return fmt.Errorf("%w: another imgforge (process %s) is using %s; wait for it, or give this run its own --state directory",
+			ErrNoEngine, strings.TrimSpace(string(owner)), dir)
+	}
+	return os.WriteFile(filepath.Join(dir, "owner.pid"), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600)
+}
+
+// spawn starts the child with a mount namespace of its own, so that whatever it
+// mounted ends with it, however it ends.
+func (e *Engine) spawn(dir, buildkitd, runc string) error {
+	if err := e.listenAt(dir); err != nil {
+		return err
+	}
+	log, err := os.Create(e.Log)
+	if err != nil {
+		return fmt.Errorf("cannot write the engine's log: %w", err)
+	}
+	config := filepath.Join(dir, "buildkitd.toml")
+	if err := os.WriteFile(config, engineConfig(dir, e.Addr, runc), 0o600); err != nil {
+		return err
+	}
+	e.cmd = exec.Command(buildkitd, "--config", config)
+	e.cmd.Stdout, e.cmd.Stderr = log, log
+	e.cmd.SysProcAttr = &syscall.SysProcAttr{
+		Setpgid:      true, // Ctrl-C is ours to pass on
+		Pdeathsig:    syscall.SIGTERM,
+		Unshareflags: syscall.CLONE_NEWNS,
+	}
+	started := make(chan error)
+	go func() {
+		// The parent-death signal follows the thread that forked, so keep it.
+		runtime.LockOSThread()
+		defer log.Close()
+		err := e.cmd.Start()
+		started <- err
+		if err == nil {
+			e.exit = e.cmd.Wait()
+			close(e.done)
+		}
+	}()
+	if err := <-started; err != nil {
+		return fmt.Errorf("%w: cannot start %s: %w", ErrNoEngine, buildkitd, err)
+	}
+	return nil
+}
+
+// listenAt picks the socket: in dir, or in a short temporary directory when the
+// path would be longer than a unix socket's may be.
+func (e *Engine) listenAt(dir string) error {
+	e.socket = filepath.Join(dir, "buildkitd.sock")
+	if len(e.socket) > 100 {
+		short, err := os.MkdirTemp("", "imgforge-")
+		if err != nil {
+			return err
+		}
+		e.socket = filepath.Join(short, "buildkitd.sock")
+	}
+	if err := os.Remove(e.socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	e.Addr = "unix://" + e.socket
+	return nil
+}
+
+func engineConfig(dir, addr, runc string) []byte {
+	return fmt.Appendf(nil, `root = %q
+[grpc]
+  address = [%q]
+[worker.oci]
+  enabled = true
+  gc = true
+  binary = %q
+[worker.containerd]
+  enabled = false
+`, filepath.Join(dir, "root"), addr, runc)
+}
+
+// ready waits for the child to answer, or for its end.
+func (e *Engine) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	c, err := client.New(ctx, e.Addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for {
+		if _, err := c.Info(ctx); err == nil {
+			return nil
+		}
+		select {
+		case <-e.done:
+			return fmt.Errorf("%w: buildkitd ended at once (%v); the end of %s:\n%s", ErrNoEngine, e.exit, e.Log, tail(e.Log, 12))
+		case <-ctx.Done():
+			return fmt.Errorf("%w: buildkitd does not answer on %s; see %s: %w", ErrNoEngine, e.Addr, e.Log, context.Cause(ctx))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// Ended reports whether the child has ended on its own.
+func (e *Engine) Ended() bool {
+	select {
+	case <-e.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Close stops the child, politely and then not, and gives the directory back.
+func (e *Engine) Close() error {
+	if e.cmd.Process != nil && !e.Ended() {
+		_ = e.cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-e.done:
+		case <-time.After(20 * time.Second):
+			_ = e.cmd.Process.Kill()
+			<-e.done
+		}
+	}
+	_ = os.Remove(e.socket)
+	if dir := filepath.Dir(e.socket); strings.HasPrefix(filepath.Base(dir), "imgforge-") {
+		_ = os.Remove(dir)
+	}
+	return e.lock.Unlock()
+}
+
+// findPrograms looks up buildkitd and runc and refuses what cannot work.
+func findPrograms(p Paths) (buildkitd, runc string, err error) {
+	if buildkitd = find(p.Buildkitd, "buildkitd"); buildkitd == "" {
+		return "", "", fmt.Errorf("%w: buildkitd is neither beside imgforge nor on PATH; `make build` makes both, %s", ErrNoEngine, elsewhere)
+	}
+	if runc = find(p.Runc, "runc"); runc == "" {
+		return "", "", fmt.Errorf("%w: runc is neither beside imgforge nor on PATH; install it (apt-get install runc), %s", ErrNoEngine, elsewhere)
+	}
+	out, err := exec.Command(runc, "--version").Output()
+	if err != nil {
+		return "", "", fmt.Errorf("%w: %s --version: %w", ErrNoEngine, runc, err)
+	}
+	return buildkitd, runc, checkRuntime(runc, string(out))
+}
+
+var (
+	runcVersion = regexp.MustCompile(`runc version (\d+)\.(\d+)\.(\d+)`)
+	crunVersion = regexp.MustCompile(`crun version (\d+)\.(\d+)`)
+)
+
+// checkRuntime refuses a runc before 1.1.5 and a crun before 1.9, which lacks
+// the --keep that BuildKit runs it with.
+func checkRuntime(path, banner string) error {
+	if v := runcVersion.FindStringSubmatch(banner); v != nil {
+		if number(v[1:]) < number([]string{"1", "1", "5"}) {
+			return fmt.Errorf("%w: %s is runc %s; 1.1.5 or newer is needed", ErrNoEngine, path, strings.Join(v[1:], "."))
+		}
+		return nil
+	}
+	if v := crunVersion.FindStringSubmatch(banner); v != nil {
+		if number(v[1:]) < number([]string{"1", "9"}) {
+			return fmt.Errorf("%w: %s is crun %s, which lacks `run --keep`; install runc, or crun 1.9 or newer", ErrNoEngine, path, strings.Join(v[1:], "."))
+		}
+		return nil
+	}
+	first, _, _ := strings.Cut(banner, "\n")
+	return fmt.Errorf("%w: %s is neither runc nor crun: %q", ErrNoEngine, path, first)
+}
+
+func number(parts []string) int {
+	n := 0
+	for _, p := range parts {
+		v, _ := strconv.Atoi(p)
+		n = n*1000 + v
+	}
+	return n
+}
+
+// find returns given, else name beside this program, else name on PATH.
+func find(given, name string) string {
+	if given != "" {
+		return given
+	}
+	if self, err := os.Executable(); err == nil {
+		beside := filepath.Join(filepath.Dir(self), name)
+		if info, err := os.Stat(beside); err == nil && info.Mode()&0o111 != 0 {
+			return beside
+		}
+	}
+	path, _ := exec.LookPath(name)
+	return path
+}
+
+// tail returns the last n lines of a file.
+func tail(path string, n int) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > 64<<10 {
+		_, _ = f.Seek(-64<<10, io.SeekEnd)
+	}
+	data, _ := io.ReadAll(f)
+	lines := bytes.Split(bytes.TrimRight(data, "\n"), []byte("\n"))
+	return string(bytes.Join(lines[max(0, len(lines)-n):], []byte("\n")))
+}
