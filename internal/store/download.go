@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
@@ -12,13 +10,13 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"time"
-
-	"github.com/gofrs/flock"
 )
 
 // maxBlob bounds a file whose size the lock does not say, in bytes.
 const maxBlob = 32 << 30
+
+// step is how many new bytes make a failed try worth repeating without end.
+const step = 1 << 20
 
 // download is one file on its way into the store. While it holds the lock on
 // the partial file, no one else writes there.
@@ -30,6 +28,7 @@ type download struct {
 	file *os.File
 	hash hash.Hash
 	have int64 // bytes in file, all of them hashed
+	most int64 // the most there ever were, in whole steps
 }
 
 // fetch brings the file into the store. A *FetchError has this one file.
@@ -55,6 +54,7 @@ func (d *download) fetch(ctx context.Context, profiles []Profile) error {
 		return err
 	}
 	if !done {
+		d.tidy()
 		return &FetchError{Files: []FileFailure{{Blob: blob, Attempts: attempts}}}
 	}
 	return d.finish()
@@ -70,92 +70,6 @@ func (d *download) present() {
 	d.tally.finished(extra, false)
 }
 
-// open locks and opens the partial file and hashes what it holds. The file stays
-// nil when the store has the whole of it.
-func (d *download) open(ctx context.Context) (unlock func(), err error) {
-	sum := d.want.blob.SHA256
-	name := d.run.store.partial(sum)
-	for !d.run.store.Has(sum) {
-		lock := flock.New(name, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o644))
-		if _, err := lock.TryLockContext(ctx, 100*time.Millisecond); err != nil {
-			return nil, errors.Join(err, lock.Close())
-		}
-		file, err := os.OpenFile(name, os.O_RDWR, 0)
-		if errors.Is(err, os.ErrNotExist) {
-			lock.Close() // who held it has renamed it into the store
-			continue
-		}
-		if err != nil {
-			lock.Close()
-			return nil, fmt.Errorf("store: %w", err)
-		}
-		unlock = func() { file.Close(); lock.Close() }
-		switch {
-		case !sameFile(lock, file):
-			unlock()
-			continue
-		case d.run.store.Has(sum): // waiting has made this file anew, after that rename
-			err = os.Remove(name)
-			unlock()
-			return func() {}, err
-		}
-		d.file = file
-		if err := d.rehash(ctx); err != nil {
-			unlock()
-			return nil, err
-		}
-		return unlock, nil
-	}
-	return func() {}, nil
-}
-
-func sameFile(lock *flock.Flock, f *os.File) bool {
-	a, errA := lock.Stat()
-	b, errB := f.Stat()
-	return errA == nil && errB == nil && os.SameFile(a, b)
-}
-
-func (d *download) rehash(ctx context.Context) error {
-	d.hash = sha256.New()
-	n, err := io.Copy(d.hash, contextReader{ctx, d.file})
-	if err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	if d.have = n; n > 0 {
-		d.tally.moved(n, 0)
-	}
-	if size := d.want.blob.Size; size > 0 && n >= size && !d.complete() {
-		return d.discard()
-	}
-	return nil
-}
-
-// complete reports whether the file is here, whole and right.
-func (d *download) complete() bool {
-	size := d.want.blob.Size
-	return (size == 0 || size == d.have) && hex.EncodeToString(d.hash.Sum(nil)) == d.want.blob.SHA256
-}
-
-// discard begins again from nothing. The file stays, for the lock is on it.
-func (d *download) discard() error {
-	d.tally.moved(-d.have, 0)
-	d.have, d.hash = 0, sha256.New()
-	_, err := d.file.Seek(0, io.SeekStart)
-	return errors.Join(err, d.file.Truncate(0))
-}
-
-func (d *download) finish() error {
-	if err := d.run.store.commit(d.file, d.want.blob.SHA256); err != nil {
-		return fmt.Errorf("store %s: %w", d.want.blob.Name, err)
-	}
-	extra := int64(0)
-	if d.want.blob.Size == 0 {
-		extra = d.have
-	}
-	d.tally.finished(extra, true)
-	return nil
-}
-
 // tryAll asks each mirror in order of health until one gives the file.
 func (d *download) tryAll(ctx context.Context, profiles []Profile) (attempts []Attempt, done bool, err error) {
 	for _, p := range d.run.health.order(profiles) {
@@ -167,6 +81,7 @@ func (d *download) tryAll(ctx context.Context, profiles []Profile) (attempts []A
 		for _, s := range sources {
 			err := d.try(ctx, p, s)
 			if err == nil {
+				d.run.health.praise(s.place)
 				return attempts, true, nil
 			}
 			attempt, err := asAttempt(p, s.base, err)
@@ -189,9 +104,9 @@ func (d *download) try(ctx context.Context, p *Profile, s source) error {
 	if err != nil {
 		return err
 	}
-	return d.run.patiently(ctx, p.Name, func() error {
+	return d.run.patiently(ctx, s.place, func() error {
 		resumed := d.have > 0
-		err := d.receive(ctx, p, u)
+		err := d.gaining(d.receive(ctx, p, u))
 		var wrong *wrongBytes
 		if !errors.As(err, &wrong) {
 			return err
@@ -204,6 +119,19 @@ func (d *download) try(ctx context.Context, p *Profile, s source) error {
 		}
 		return &failure{effect: slow, reason: wrong.Error(), url: redactURL(u)}
 	})
+}
+
+// gaining marks a failure that came after a good piece of the file. Bytes that
+// had been here before do not count, so a mirror cannot keep this up for ever.
+func (d *download) gaining(err error) error {
+	var fail *failure
+	if d.have < d.most+step || !errors.As(err, &fail) {
+		return err
+	}
+	d.most = d.have
+	with := *fail
+	with.gained = true
+	return &with
 }
 
 // wrongBytes is a file that is not the one wanted.
@@ -269,16 +197,4 @@ func (d *download) take(resp *http.Response, u *url.URL) error {
 		return &failure{effect: retry, reason: "sent nothing", url: redactURL(u)}
 	}
 	return &wrongBytes{}
-}
-
-// Write appends to the file.
-func (d *download) Write(p []byte) (int, error) {
-	n, err := d.file.Write(p)
-	d.hash.Write(p[:n])
-	d.have += int64(n)
-	d.tally.moved(int64(n), int64(n))
-	if err != nil {
-		return n, fmt.Errorf("store: %w", err)
-	}
-	return n, nil
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -27,7 +28,8 @@ type FileFailure struct {
 // empty when the mirror was not asked.
 type Attempt struct{ Mirror, URL, Reason string }
 
-// Error names each file, and under it each mirror with its reason.
+// Error names each file, and each mirror with its reason. Files that failed for
+// the same reasons share them; the addresses are then those of the first.
 func (e *FetchError) Error() string {
 	var b strings.Builder
 	plural := "s"
@@ -35,21 +37,42 @@ func (e *FetchError) Error() string {
 		plural = ""
 	}
 	fmt.Fprintf(&b, "no mirror gave %d file%s:", len(e.Files), plural)
-	deb := false
-	for _, f := range e.Files {
-		fmt.Fprintf(&b, "\n  %s (%s)", f.Blob.Name, f.Blob.Origin)
-		for _, a := range f.Attempts {
+	for _, group := range e.groups() {
+		for _, f := range group {
+			fmt.Fprintf(&b, "\n  %s (%s)", f.Blob.Name, f.Blob.Origin)
+		}
+		for _, a := range group[0].Attempts {
 			fmt.Fprintf(&b, "\n    %s: %s", a.Mirror, a.Reason)
 			if a.URL != "" {
 				fmt.Fprintf(&b, ": %s", a.URL)
 			}
 		}
-		deb = deb || strings.HasSuffix(f.Blob.Name, ".deb")
 	}
-	if deb {
+	isDeb := func(f FileFailure) bool { return strings.HasSuffix(f.Blob.Name, ".deb") }
+	if slices.ContainsFunc(e.Files, isDeb) {
 		b.WriteString("\nPoint releases and security updates remove old .debs from mirrors; `imgforge lock --upgrade` refreshes the lock.")
 	}
 	return b.String()
+}
+
+// groups are the files by what went wrong, in the order of each one's first file.
+func (e *FetchError) groups() [][]FileFailure {
+	var out [][]FileFailure
+	place := map[string]int{}
+	for _, f := range e.Files {
+		var key strings.Builder
+		for _, a := range f.Attempts {
+			key.WriteString(a.Mirror + "\x00" + a.Reason + "\x00")
+		}
+		i, known := place[key.String()]
+		if !known {
+			i = len(out)
+			place[key.String()] = i
+			out = append(out, nil)
+		}
+		out[i] = append(out[i], f)
+	}
+	return out
 }
 
 // effect is what a failure means for what is tried next.
@@ -68,6 +91,10 @@ type failure struct {
 	reason string
 	url    string // without credentials
 	wait   string // of Retry-After
+
+	gained  bool   // a good piece of the file came before it
+	lasting bool   // host will not work in this run, if repeating does not help
+	host    string // that failed
 }
 
 func (f *failure) Error() string { return f.reason }
@@ -87,14 +114,18 @@ func classifyNet(err error) *failure {
 	var op *net.OpError
 	var dns *net.DNSError
 	switch {
+	case errors.As(err, &dns) && !dns.IsNotFound:
+		return &failure{effect: retry, lasting: true, reason: "cannot look up " + dns.Name + ": " + dns.Err}
 	case errors.As(err, &dns):
-		return &failure{effect: down, reason: "host name not found: " + dns.Name + " (" + dns.Err + ")"}
+		return &failure{effect: down, reason: "host name not found: " + dns.Name}
 	case isTLS(err):
 		return &failure{effect: down, reason: "TLS: " + err.Error()}
 	case errors.As(err, &op) && op.Op == "proxyconnect":
 		return &failure{effect: down, reason: "the proxy: " + short(op.Err)}
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return &failure{effect: down, reason: "connection refused"}
+	case errors.As(err, &op) && op.Op == "dial" && op.Timeout():
+		return &failure{effect: retry, lasting: true, reason: "cannot connect: timed out"}
 	case errors.As(err, &op) && op.Op == "dial":
 		return &failure{effect: down, reason: "cannot connect: " + short(op.Err)}
 	case errors.Is(err, syscall.ECONNRESET):

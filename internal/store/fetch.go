@@ -221,7 +221,7 @@ func (r *run) metadata(ctx context.Context, p *Profile, w wanted, check func([]b
 	u, err := sources[0].locate(ctx)
 	var data []byte
 	if err == nil {
-		err = r.patiently(ctx, p.Name, func() error {
+		err = r.patiently(ctx, sources[0].place, func() error {
 			data, err = r.readAll(ctx, p, u)
 			return err
 		})
@@ -236,6 +236,7 @@ func (r *run) metadata(ctx context.Context, p *Profile, w wanted, check func([]b
 			return nil, &Attempt{p.Name, redactURL(u), err.Error()}, nil
 		}
 	}
+	r.health.praise(sources[0].place)
 	return data, nil, nil
 }
 
@@ -267,7 +268,7 @@ func (f *Fetcher) Indexes() []Index {
 		for _, raw := range p.Indexes {
 			i := Index{p.Name, raw}
 			u, err := url.Parse(raw)
-			if err != nil || r.health.down(p.Name, hostOf(u)) != "" {
+			if err != nil || r.health.down(p.Name, hostOf(u)) != "" || r.health.down(p.Name, redact(raw)) != "" {
 				dead = append(dead, i)
 			} else {
 				up = append(up, i)

@@ -70,6 +70,9 @@ func (r *run) get(ctx context.Context, p *Profile, u *url.URL, header http.Heade
 }
 
 func checkRedirect(p *Profile, req *http.Request, via []*http.Request) error {
+	if via[len(via)-1].URL.Scheme == "https" && req.URL.Scheme == "http" {
+		return &failure{effect: next, reason: "redirects from https to http"}
+	}
 	if !p.owns(req.URL) {
 		return &failure{effect: next, reason: "redirects to another host, " + hostOf(req.URL)}
 	}
@@ -103,6 +106,7 @@ func (r *run) explain(ctx, watched context.Context, p *Profile, host string, err
 		return &failure{effect: slow, reason: fmt.Sprintf("stalled: no byte for %s", r.stall)}
 	}
 	fail := classifyNet(err)
+	fail.host = host
 	if fail.effect == down {
 		r.markDown(p.Name, host, fail.reason)
 	}

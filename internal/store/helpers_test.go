@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
+	"log"
 	"net/url"
 	"os"
 	"strings"
@@ -122,6 +124,11 @@ func mustURL(s string) *url.URL {
 	}
 	return u
 }
+
+var (
+	quiet    = log.New(io.Discard, "", 0)
+	zeroTime time.Time
+)
 
 // soon is a stall limit for tests that stall on purpose.
 const soon = 100 * time.Millisecond

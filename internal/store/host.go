@@ -20,15 +20,15 @@ func readHost(env Environment) Profile {
 	}
 	for _, kind := range archiveNames {
 		if p.Archives[kind] == "" {
-			p.Missing = append(p.Missing, "apt on this machine has no source whose path ends in /"+kind)
+			p.Missing = append(p.Missing, kind+": apt on this machine has no source whose path ends in /"+kind)
 		}
 	}
 	var why string
 	if p.Indexes, why = pipIndexes(env); why != "" {
-		p.Missing = append(p.Missing, why)
+		p.Missing = append(p.Missing, "pypi: "+why)
 	}
 	p.Indexes = slices.DeleteFunc(p.Indexes, func(s string) bool { return !isWebURL(s) })
-	p.Missing = append(p.Missing, "pip on this machine names no index of torch wheels by CUDA version")
+	p.Missing = append(p.Missing, "pytorch: pip on this machine names no index of torch wheels by CUDA version")
 	return p
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -59,21 +58,22 @@ func (p *page) find(name, sha256, in string) (*url.URL, error) {
 }
 
 // page returns the page at u, asking for it once in a run.
-func (r *run) page(ctx context.Context, p *Profile, u *url.URL) (*page, error) {
+func (r *run) page(ctx context.Context, at place, u *url.URL) (*page, error) {
+	key := at.profile.Name + " " + u.String()
 	for {
 		r.pagesMu.Lock()
-		call, running := r.pages[p.Name+" "+u.String()]
+		call, running := r.pages[key]
 		if !running {
 			call = &pageCall{done: make(chan struct{})}
-			r.pages[p.Name+" "+u.String()] = call
+			r.pages[key] = call
 		}
 		r.pagesMu.Unlock()
 		if !running {
-			call.page, call.err = r.loadPage(ctx, p, u)
+			call.page, call.err = r.loadPage(ctx, at, u)
 			if call.err != nil && ctx.Err() != nil { // says nothing about the page
 				call.canceled = true
 				r.pagesMu.Lock()
-				delete(r.pages, p.Name+" "+u.String())
+				delete(r.pages, key)
 				r.pagesMu.Unlock()
 			}
 			close(call.done)
@@ -96,10 +96,10 @@ type pageCall struct {
 	canceled bool
 }
 
-func (r *run) loadPage(ctx context.Context, p *Profile, u *url.URL) (*page, error) {
+func (r *run) loadPage(ctx context.Context, at place, u *url.URL) (*page, error) {
 	var out *page
-	err := r.patiently(ctx, p.Name, func() error {
-		resp, err := r.get(ctx, p, u, http.Header{"Accept": {acceptPage}})
+	err := r.patiently(ctx, at, func() error {
+		resp, err := r.get(ctx, at.profile, u, http.Header{"Accept": {acceptPage}})
 		if err != nil {
 			return err
 		}
@@ -210,14 +210,15 @@ func (p *page) add(at, u *url.URL, name, sum string) {
 
 // locateWheel finds a wheel by way of listing, which is a project's page, a flat
 // listing, or the root of an index.
-func (r *run) locateWheel(ctx context.Context, p *Profile, listing *url.URL, w wanted) (*url.URL, error) {
-	pg, err := r.page(ctx, p, listing)
+func (r *run) locateWheel(ctx context.Context, at place, listing *url.URL, w wanted) (*url.URL, error) {
+	pg, err := r.page(ctx, at, listing)
 	if err == nil && len(pg.files[w.blob.Name]) == 0 && pg.projects[w.project] != nil && w.cuda != "" {
+		from := listing
 		listing = pg.projects[w.project]
-		if !p.owns(listing) {
-			return nil, foreign(listing)
+		if err := at.profile.refuses(from, listing); err != nil {
+			return nil, err
 		}
-		pg, err = r.page(ctx, p, listing)
+		pg, err = r.page(ctx, at, listing)
 	}
 	if err != nil {
 		return nil, err
@@ -226,35 +227,21 @@ func (r *run) locateWheel(ctx context.Context, p *Profile, listing *url.URL, w w
 	if err != nil {
 		return nil, located(err, redactURL(listing))
 	}
-	if !isWebURL(u.String()) {
-		return nil, &failure{effect: next, reason: "links to something other than http", url: redactURL(listing)}
-	}
-	if !p.owns(u) {
-		return nil, foreign(u)
-	}
-	return u, nil
+	return u, at.profile.refuses(listing, u)
 }
 
-func foreign(u *url.URL) error {
-	return &failure{effect: next, reason: "links to another host, " + hostOf(u), url: redactURL(u)}
-}
-
-// patiently repeats do while its failure may pass.
-func (r *run) patiently(ctx context.Context, mirror string, do func() error) error {
-	for n := 1; ; n++ {
-		err := do()
-		var fail *failure
-		if err == nil || !errors.As(err, &fail) {
-			return err
-		}
-		if fail.effect == slow || fail.effect == retry {
-			r.health.blame(mirror)
-		}
-		if fail.effect != retry || n == maxTries {
-			return err
-		}
-		if err := sleep(ctx, retryWait(n, fail.wait)); err != nil {
-			return err
-		}
+// refuses says why a link from one page to another place is not followed.
+func (p *Profile) refuses(from, to *url.URL) error {
+	reason := ""
+	switch {
+	case !isWebURL(to.String()):
+		reason = "links to something other than http"
+	case from.Scheme == "https" && to.Scheme == "http":
+		reason = "links from https to http"
+	case !p.owns(to):
+		reason = "links to another host, " + hostOf(to)
+	default:
+		return nil
 	}
+	return &failure{effect: next, reason: reason, url: redactURL(to)}
 }

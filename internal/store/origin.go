@@ -49,7 +49,7 @@ func cleanPath(p string) bool {
 // source is one place where a mirror may have a file. Its address may have to be
 // looked up in an index first.
 type source struct {
-	base   string // what it is reached by, without credentials
+	place
 	locate func(ctx context.Context) (*url.URL, error)
 }
 
@@ -58,20 +58,21 @@ func (r *run) sources(p *Profile, w wanted) (out []source, why string) {
 	if w.archive != "" {
 		base := p.Archives[w.archive]
 		if base == "" {
-			return nil, lacks(p, "has no "+w.archive+" archive")
+			return nil, lacks(p, w.archive, "has no "+w.archive+" archive")
 		}
 		u, err := archiveURL(base, w.path)
-		return []source{{redact(base), func(context.Context) (*url.URL, error) { return u, err }}}, ""
+		return []source{{place{p, redact(base)}, func(context.Context) (*url.URL, error) { return u, err }}}, ""
 	}
-	listings, why := p.Indexes, "has no Python index"
+	listings, about, why := p.Indexes, "pypi", "has no Python index"
 	if w.cuda != "" {
-		listings, why = nil, "has no torch wheels for "+w.cuda
+		listings, about, why = nil, "pytorch", "has no torch wheels for "+w.cuda
 		if p.Wheels[w.cuda] != "" {
 			listings = []string{p.Wheels[w.cuda]}
 		}
 	}
 	for _, raw := range listings {
-		out = append(out, source{redact(raw), func(ctx context.Context) (*url.URL, error) {
+		at := place{p, redact(raw)}
+		out = append(out, source{at, func(ctx context.Context) (*url.URL, error) {
 			u, err := url.Parse(raw)
 			if err != nil {
 				return nil, &failure{effect: next, reason: "its address is not a URL"}
@@ -79,21 +80,30 @@ func (r *run) sources(p *Profile, w wanted) (out []source, why string) {
 			if w.cuda == "" {
 				u = u.JoinPath(w.project, "/")
 			}
-			return r.locateWheel(ctx, p, u, w)
+			return r.locateWheel(ctx, at, u, w)
 		}})
 	}
 	if len(out) == 0 {
-		return nil, lacks(p, why)
+		return nil, lacks(p, about, why)
 	}
 	return out, ""
 }
 
-// lacks is why a mirror is not asked, with what its profile says of that.
-func lacks(p *Profile, why string) string {
-	if len(p.Missing) == 0 {
+// lacks is why a mirror is not asked, with what its profile says of that: the
+// reasons that begin with about, or with no such word.
+func lacks(p *Profile, about, why string) string {
+	var reasons []string
+	for _, m := range p.Missing {
+		if subject, reason, ok := strings.Cut(m, ": "); !ok {
+			reasons = append(reasons, m)
+		} else if subject == about {
+			reasons = append(reasons, reason)
+		}
+	}
+	if len(reasons) == 0 {
 		return why
 	}
-	return why + " (" + strings.Join(p.Missing, "; ") + ")"
+	return why + " (" + strings.Join(reasons, "; ") + ")"
 }
 
 // archiveURL joins a base and a path. A plus is escaped, since some mirrors

@@ -24,7 +24,9 @@ type Profile struct {
 	Wheels   map[string]string // "cu118" -> flat listing URL
 	Hosts    []string          // other hosts that are the mirror's own
 	AnyHost  bool              // links and redirects may lead anywhere
-	Missing  []string          // reasons for what it cannot serve
+	// Missing is why it cannot serve something, each "what: why" with what as
+	// lock entries name it: debian, debian-security, pypi or pytorch.
+	Missing []string
 }
 
 // Environment is what the host profile is read from.
