@@ -60,6 +60,9 @@ func configOf(cell matrix.Cell, recipes []*recipe.Recipe, bad *diag.List) Config
 	return c
 }
 
+// planLabel holds the plan's digest in the image.
+const planLabel = "io.imgforge.plan"
+
 // label describes the image in its own configuration. The lock's digest covers
 // the cell's own lines, so that a cell added beside it changes nothing here.
 func (p *Plan) label(cell matrix.Cell, locked *lock.File) {
@@ -78,7 +81,7 @@ func (p *Plan) label(cell matrix.Cell, locked *lock.File) {
 	for name, value := range cell.Free {
 		p.Config.Labels["io.imgforge.axis."+name] = value
 	}
-	p.Config.Labels["io.imgforge.plan"] = p.Digest()
+	p.Config.Labels[planLabel] = p.Digest()
 }
 
 // lockDigest covers the lock's entries for the blobs of this plan.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -35,19 +36,16 @@ func Make(cell matrix.Cell, set *recipe.Set, locked *lock.File) (*Plan, error) {
 		return nil, err
 	}
 	p := &Plan{Tag: cell.Tag, Platform: cell.Platform, Epoch: locked.Epoch(), Python: cell.Python}
-	picks, err := pickAll(cell, want, locked)
-	if err != nil {
-		return nil, err
+	var stale diag.List
+	picks := pickAll(cell, want, locked, &stale)
+	fresh(recipes, locked, &stale)
+	if err := stale.Err(); err != nil {
+		return nil, fmt.Errorf("%w:\n%w", ErrStale, err)
 	}
 	p.Base, p.Debs, p.Tools = picks["base"], picks["debs"], picks["tools"]
-	if err := conflicts(cell, picks["wheels"]); err != nil {
-		return nil, err
-	}
 	p.Wheels = group(picks["wheels"])
-	if err := fresh(cell, recipes, locked); err != nil {
-		return nil, err
-	}
 	var bad diag.List
+	conflicts(cell, picks["wheels"], &bad)
 	for _, rec := range recipes {
 		if step := stepOf(rec, cell, &bad); len(step.Files)+len(step.Run) > 0 {
 			p.Steps = append(p.Steps, step)
@@ -63,11 +61,10 @@ func Make(cell matrix.Cell, set *recipe.Set, locked *lock.File) (*Plan, error) {
 }
 
 // pickAll reads the lock's answers to a cell's requests.
-func pickAll(cell matrix.Cell, want requests, locked *lock.File) (map[string][]Blob, error) {
-	var bad diag.List
+func pickAll(cell matrix.Cell, want requests, locked *lock.File, stale *diag.List) map[string][]Blob {
 	out := map[string][]Blob{}
 	if locked.Epoch() == 0 {
-		bad.Add(cell.Pos, relock, "the lock has no %s", lock.EpochKey)
+		stale.Add(cell.Pos, relock, "the lock has no %s", lock.EpochKey)
 	}
 	ask := []lock.Request{want.base}
 	if len(want.debs.Packages) > 0 {
@@ -80,18 +77,15 @@ func pickAll(cell matrix.Cell, want requests, locked *lock.File) (map[string][]B
 		entries, ok, err := locked.Picked(r.Set())
 		switch {
 		case err != nil:
-			bad.AddErr(cell.Pos, err)
+			stale.Add(cell.Pos, relock, "%s", err)
 		case !ok:
-			bad.Add(cell.Pos, relock, "cell %s: its %s are not locked (%s)", cell.Tag, r.Kind, r.Set())
+			stale.Add(cell.Pos, relock, "cell %s: its %s are not locked (%s)", cell.Tag, r.Kind, r.Set())
 		}
 		for _, e := range entries {
 			out[r.Kind] = append(out[r.Kind], blobOf(e))
 		}
 	}
-	if err := bad.Err(); err != nil {
-		return nil, fmt.Errorf("%w:\n%w", ErrStale, err)
-	}
-	return out, nil
+	return out
 }
 
 func blobOf(e lock.Entry) Blob {
@@ -103,16 +97,14 @@ func blobOf(e lock.Entry) Blob {
 }
 
 // conflicts refuses distributions that overwrite each other.
-func conflicts(cell matrix.Cell, wheels []Blob) error {
+func conflicts(cell matrix.Cell, wheels []Blob, bad *diag.List) {
 	names := make([]string, len(wheels))
 	for i, w := range wheels {
 		names[i] = DistributionOf(w)
 	}
-	var bad diag.List
 	for _, c := range compat.Conflicts(names) {
 		bad.Add(cell.Pos, "keep one of the two", "cell %s: %s", cell.Tag, c)
 	}
-	return bad.Err()
 }
 
 // DistributionOf is the normalized name of the distribution a wheel blob holds.
@@ -123,21 +115,16 @@ func DistributionOf(b Blob) string {
 }
 
 // fresh holds every recipe to the hash it was locked with.
-func fresh(cell matrix.Cell, recipes []*recipe.Recipe, locked *lock.File) error {
-	var bad diag.List
+func fresh(recipes []*recipe.Recipe, locked *lock.File, stale *diag.List) {
 	for _, rec := range recipes {
 		switch got := locked.RecipeHash(rec.Name); got {
 		case rec.Hash:
 		case "":
-			bad.Add(rec.Pos, relock, "recipe %s is not in the lock", rec.Name)
+			stale.Add(rec.Pos, relock, "recipe %s is not in the lock", rec.Name)
 		default:
-			bad.Add(rec.Pos, relock, "recipe %s has changed since it was locked", rec.Name)
+			stale.Add(rec.Pos, relock, "recipe %s has changed since it was locked", rec.Name)
 		}
 	}
-	if err := bad.Err(); err != nil {
-		return fmt.Errorf("%w:\n%w", ErrStale, err)
-	}
-	return nil
 }
 
 func stepOf(rec *recipe.Recipe, cell matrix.Cell, bad *diag.List) Step {
@@ -156,20 +143,31 @@ func stepOf(rec *recipe.Recipe, cell matrix.Cell, bad *diag.List) Step {
 	return step
 }
 
-// overwrites refuses two recipes that place something at one path, unless both
-// only want the directory.
+// overwrites refuses two recipes that place something at one path, or below what
+// the other makes no directory, unless both want the same directory.
 func overwrites(recipes []*recipe.Recipe, bad *diag.List) {
-	type owner struct {
+	type placed struct {
 		recipe string
-		dir    bool
+		file   recipe.File
 	}
-	by := map[string]owner{}
+	at := map[string]placed{}    // by path
+	below := map[string]placed{} // by every directory above a path
 	for _, rec := range recipes {
 		for _, f := range rec.Files {
-			if was, ok := by[f.Path]; ok && !(was.dir && f.Dir) {
+			same := func(other recipe.File) bool { return f.Dir && other.Dir && f.Mode == other.Mode }
+			if was, ok := at[f.Path]; ok && !same(was.file) {
 				bad.Add(f.Pos, "keep one of the two", "recipes %s and %s both place %s", was.recipe, rec.Name, f.Path)
 			}
-			by[f.Path] = owner{rec.Name, f.Dir}
+			if was, ok := below[f.Path]; ok && !f.Dir {
+				bad.Add(f.Pos, "keep one of the two", "recipe %s makes %s no directory, but recipe %s places %s", rec.Name, f.Path, was.recipe, was.file.Path)
+			}
+			for dir := path.Dir(f.Path); dir != "/"; dir = path.Dir(dir) {
+				if was, ok := at[dir]; ok && !was.file.Dir {
+					bad.Add(f.Pos, "keep one of the two", "recipe %s makes %s no directory, but recipe %s places %s", was.recipe, dir, rec.Name, f.Path)
+				}
+				below[dir] = placed{rec.Name, f}
+			}
+			at[f.Path] = placed{rec.Name, f}
 		}
 	}
 }
@@ -193,9 +191,13 @@ func (p *Plan) Blobs() []Blob {
 	})
 }
 
-// Digest identifies the plan: "sha256:..." of its canonical JSON.
+// Digest identifies the plan: "sha256:..." of its canonical JSON, without the
+// label that holds this very digest.
 func (p *Plan) Digest() string {
-	canonical, _ := json.Marshal(p) // struct order is fixed, maps are sorted
+	bare := *p
+	bare.Config.Labels = maps.Clone(p.Config.Labels)
+	delete(bare.Config.Labels, planLabel)
+	canonical, _ := json.Marshal(bare) // struct order is fixed, maps are sorted
 	sum := sha256.Sum256(canonical)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }

@@ -104,6 +104,9 @@ func recipesOf(cell matrix.Cell, set *recipe.Set) ([]*recipe.Recipe, error) {
 	listed := map[string]diag.Str{}
 	var out []*recipe.Recipe
 	for _, name := range names {
+		if _, twice := listed[name.Value]; twice {
+			continue // two conditions of the matrix hold for this cell
+		}
 		rec, ok := set.Get(name.Value)
 		if !ok {
 			bad.Add(name.Pos, unknownRecipe(name.Value, set), "unknown recipe %q", name.Value)
@@ -160,9 +163,11 @@ func expandAll(in []diag.Str, vars recipe.Vars, bad *diag.List) []string {
 
 // isTorch tells whether a PEP 508 requirement is for torch itself.
 func isTorch(requirement string) bool {
-	name, _, _ := strings.Cut(requirement, "=")
-	name = strings.TrimRight(name, " <>!~")
-	return version.NormalizeName(strings.TrimSpace(name)) == "torch"
+	end := strings.IndexAny(requirement, " <>=!~;[(")
+	if end < 0 {
+		end = len(requirement)
+	}
+	return version.NormalizeName(requirement[:end]) == "torch"
 }
 
 func debianArch(platform string) string {
