@@ -81,11 +81,15 @@ func (a *app) build(ctx context.Context, f *buildFlags) error {
 
 // runBuild has the engine, the store and the display up while the cells run.
 func (a *app) runBuild(ctx context.Context, f *buildFlags, in *inputs, cells []forge.Cell, events *[]record.Event) error {
+	mirrors, err := a.loadMirrors(&f.in, in.matrix)
+	if err != nil {
+		return err
+	}
 	display, err := newDisplay(a.stderr, f.progress)
 	if err != nil {
 		return err
 	}
-	work, err := a.openWorkshop(ctx, &f.engine, f.in.mirrorNames(in.matrix), display)
+	work, err := a.openWorkshop(ctx, &f.engine, mirrors, display)
 	if err != nil {
 		display.close()
 		return err

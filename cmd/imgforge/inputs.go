@@ -14,6 +14,7 @@ import (
 	"github.com/imgforge/imgforge/internal/lock"
 	"github.com/imgforge/imgforge/internal/matrix"
 	"github.com/imgforge/imgforge/internal/recipe"
+	"github.com/imgforge/imgforge/internal/store"
 	"github.com/imgforge/imgforge/recipes"
 )
 
@@ -24,6 +25,7 @@ type inputFlags struct {
 	recipes []string
 	only    []string
 	mirrors []string
+	profile string
 }
 
 func (f *inputFlags) register(flags *pflag.FlagSet) {
@@ -32,6 +34,7 @@ func (f *inputFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.recipes, "recipes", nil, "directory of your own recipes; one of a built-in's name replaces it (repeatable)")
 	flags.StringArrayVar(&f.only, "only", nil, "build only the cells that match, such as 'cuda=12.1,torch=~2.3' (repeatable: any may match)")
 	flags.StringSliceVar(&f.mirrors, "mirrors", nil, "mirror profiles to download from, best first (default: the matrix's)")
+	flags.StringVar(&f.profile, "mirror-file", "", "YAML file of your own mirror profiles, used before all others unless --mirrors orders them")
 }
 
 // inputs is a matrix with everything it is joined with.
@@ -127,14 +130,34 @@ func (f *inputFlags) choose(all []matrix.Cell) ([]matrix.Cell, error) {
 	return out, nil
 }
 
-// mirrorNames are the profiles to use: the flag's, else the matrix's.
-func (f *inputFlags) mirrorNames(m *matrix.Matrix) []diag.Str {
-	if len(f.mirrors) == 0 {
-		return m.Mirrors
+// loadMirrors reads the profiles to use: those the flag names, else one's own and
+// then the matrix's.
+func (a *app) loadMirrors(f *inputFlags, m *matrix.Matrix) ([]store.Profile, error) {
+	var own []store.Profile
+	if f.profile != "" {
+		data, err := os.ReadFile(f.profile)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read --mirror-file: %w", err)
+		}
+		if own, err = store.ParseProfiles(f.profile, data); err != nil {
+			return nil, err
+		}
 	}
-	out := make([]diag.Str, len(f.mirrors))
-	for i, name := range f.mirrors {
-		out[i] = diag.Str{Value: name, Pos: diag.Pos{File: "--mirrors"}}
+	names := m.Mirrors
+	if len(f.mirrors) > 0 {
+		names = named(f.mirrors, "--mirrors")
+	} else {
+		for i := len(own) - 1; i >= 0; i-- {
+			names = append(named([]string{own[i].Name}, f.profile), names...)
+		}
+	}
+	return store.LoadProfiles(names, own, a.environment())
+}
+
+func named(values []string, where string) []diag.Str {
+	out := make([]diag.Str, len(values))
+	for i, value := range values {
+		out[i] = diag.Str{Value: value, Pos: diag.Pos{File: where}}
 	}
 	return out
 }

@@ -51,7 +51,7 @@ A cell that cannot be locked is named with its reason; the others are locked.`,
 				return err
 			}
 			if f.check {
-				return a.checkLock(in)
+				return a.checkLock(in, len(f.in.only) == 0)
 			}
 			return a.lock(cmd.Context(), &f, in)
 		},
@@ -65,13 +65,17 @@ A cell that cannot be locked is named with its reason; the others are locked.`,
 	return cmd
 }
 
-// checkLock compares needs and entries without changing anything.
-func (a *app) checkLock(in *inputs) error {
-	needs, err := plan.Needs(in.all, in.recipes)
+// checkLock compares needs and entries without changing anything. What is surplus
+// can be told only from all cells.
+func (a *app) checkLock(in *inputs, all bool) error {
+	needs, err := plan.Needs(in.cells, in.recipes)
 	if err != nil {
 		return err
 	}
 	missing, surplus := in.lock.Compare(needs, in.recipeHashes())
+	if !all {
+		surplus = nil
+	}
 	for _, m := range missing {
 		fmt.Fprintf(a.stdout, "missing: %s\n", m)
 	}
@@ -81,7 +85,7 @@ func (a *app) checkLock(in *inputs) error {
 	if len(missing)+len(surplus) > 0 {
 		return &exitError{exitCheck, fmt.Errorf("%s is stale; run `imgforge lock`", in.lockPath)}
 	}
-	fmt.Fprintf(a.stdout, "%s is complete: %d entries for %d cells\n", in.lockPath, len(in.lock.Entries), len(in.all))
+	fmt.Fprintf(a.stdout, "%s is complete: %d entries for %d cells\n", in.lockPath, len(in.lock.Entries), len(in.cells))
 	return nil
 }
 
@@ -113,7 +117,7 @@ func (a *app) lock(ctx context.Context, f *lockFlags, in *inputs) error {
 			return err
 		}
 	}
-	next := in.lock.Updated(all, in.recipeHashes(), changeOf(result, f.upgrade))
+	next := in.lock.Updated(all, in.recipeHashes(), changeOf(result, ask))
 	if err := replaceFile(in.lockPath, next.Format()); err != nil {
 		return err
 	}
@@ -152,9 +156,9 @@ func toAsk(all, selected []lock.Need, locked *lock.File, upgrade bool) []lock.Ne
 func isDebs(n lock.Need) bool { return n.Request.Kind == "base" || n.Request.Kind == "debs" }
 
 // changeOf turns resolve's answers into what the lock takes in. The epoch moves
-// only when everything was resolved anew: it dates every layer.
-func changeOf(r *resolve.Result, upgrade bool) lock.Change {
-	c := lock.Change{Archives: r.Archives, Sets: map[string][]lock.Entry{}, NewEpoch: upgrade}
+// with the .debs: none of their files may be younger, or byte code goes stale.
+func changeOf(r *resolve.Result, ask []lock.Need) lock.Change {
+	c := lock.Change{Archives: r.Archives, Sets: map[string][]lock.Entry{}, NewEpoch: slices.ContainsFunc(ask, isDebs)}
 	if r.Epoch > 0 {
 		c.Epoch = strconv.FormatInt(r.Epoch, 10)
 	}
@@ -166,12 +170,16 @@ func changeOf(r *resolve.Result, upgrade bool) lock.Change {
 
 // resolve asks the solvers, in containers, on the engine.
 func (a *app) resolve(ctx context.Context, f *lockFlags, in *inputs, ask []lock.Need) (*resolve.Result, error) {
+	mirrors, err := a.loadMirrors(&f.in, in.matrix)
+	if err != nil {
+		return nil, err
+	}
 	display, err := newDisplay(a.stderr, f.progress)
 	if err != nil {
 		return nil, err
 	}
 	defer display.close()
-	work, err := a.openWorkshop(ctx, &f.engine, f.in.mirrorNames(in.matrix), display)
+	work, err := a.openWorkshop(ctx, &f.engine, mirrors, display)
 	if err != nil {
 		return nil, err
 	}

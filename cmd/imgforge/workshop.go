@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/imgforge/imgforge/internal/builder"
-	"github.com/imgforge/imgforge/internal/diag"
 	"github.com/imgforge/imgforge/internal/graph"
 	"github.com/imgforge/imgforge/internal/plan"
 	"github.com/imgforge/imgforge/internal/record"
@@ -44,7 +43,7 @@ type workshop struct {
 }
 
 // openWorkshop opens the store and starts or dials the engine.
-func (a *app) openWorkshop(ctx context.Context, f *engineFlags, mirrors []diag.Str, d *display) (*workshop, error) {
+func (a *app) openWorkshop(ctx context.Context, f *engineFlags, mirrors []store.Profile, d *display) (*workshop, error) {
 	dir, err := a.stateDir()
 	if err != nil {
 		return nil, err
@@ -53,11 +52,7 @@ func (a *app) openWorkshop(ctx context.Context, f *engineFlags, mirrors []diag.S
 	if w.store, err = store.Open(filepath.Join(dir, "store")); err != nil {
 		return nil, infra(err)
 	}
-	profiles, err := store.LoadProfiles(mirrors, a.environment())
-	if err != nil {
-		return nil, err
-	}
-	w.fetcher = &store.Fetcher{Store: w.store, Profiles: profiles}
+	w.fetcher = &store.Fetcher{Store: w.store, Profiles: mirrors}
 	if err := w.openEngine(ctx, a, f, filepath.Join(dir, "engine")); err != nil {
 		return nil, errors.Join(infra(err), w.close())
 	}

@@ -221,7 +221,13 @@ func (e *expansion) product() []point {
 	for _, axis := range e.matrix.Axes {
 		var next []point
 		for _, p := range points {
-			for _, v := range axis.valuesFor(p) {
+			values := axis.valuesFor(p)
+			if len(values) == 0 {
+				on := axis.Groups[0].WhenAxis
+				e.note(axis.Name.Pos, fmt.Sprintf("add a line `%s %s: [...]`, or exclude it from axis %s", on, p[on].Value, on),
+					"axis %s has no value where %s is %s", axis.Name, on, p[on].Value)
+			}
+			for _, v := range values {
 				q := maps.Clone(p)
 				q[axis.Name.Value] = v
 				if next = append(next, q); len(next) > maxCells {

@@ -6,18 +6,17 @@ import "github.com/imgforge/imgforge/internal/diag"
 
 // Matrix is a parsed matrix file, before expansion.
 type Matrix struct {
-	File       string
-	Name       diag.Str
-	Repository diag.Str        // where --push goes unless told otherwise; may be empty
-	Platform   diag.Str        // linux/amd64
-	Bases      map[string]Base // by the name that the base axis uses
-	Axes       []Axis          // in the file's order
-	Include    []Rule
-	Exclude    []Rule
-	Defaults   map[string]diag.Str // by axis
-	Recipes    []RecipeUse
-	Tag        diag.Str   // template, such as ${torch}-cuda${cuda}
-	Mirrors    []diag.Str // build mirror profiles, best first
+	File     string
+	Name     diag.Str
+	Platform diag.Str        // linux/amd64
+	Bases    map[string]Base // by the name that the base axis uses
+	Axes     []Axis          // in the file's order
+	Include  []Rule
+	Exclude  []Rule
+	Defaults map[string]diag.Str // by axis
+	Recipes  []RecipeUse
+	Tag      diag.Str   // template, such as ${torch}-cuda${cuda}
+	Mirrors  []diag.Str // build mirror profiles, best first
 }
 
 // Base is a one-of: exactly one pointer is set.

@@ -29,18 +29,17 @@ func Parse(file string, data []byte) (*Matrix, error) {
 		return nil, r.bad.Err()
 	}
 	got := r.fields(top, "the matrix", map[string]func(*yaml.Node){
-		"version":    r.version,
-		"name":       func(n *yaml.Node) { m.Name = r.text(n, "name") },
-		"repository": func(n *yaml.Node) { m.Repository = r.text(n, "repository") },
-		"platform":   func(n *yaml.Node) { m.Platform = r.oneOf(n, "platform", platforms) },
-		"bases":      func(n *yaml.Node) { r.bases(n, m) },
-		"axes":       func(n *yaml.Node) { m.Axes = r.axes(n) },
-		"defaults":   func(n *yaml.Node) { m.Defaults = r.values(n, "defaults") },
-		"include":    func(n *yaml.Node) { m.Include = r.rules(n, "include") },
-		"exclude":    func(n *yaml.Node) { m.Exclude = r.rules(n, "exclude") },
-		"recipes":    func(n *yaml.Node) { m.Recipes = r.recipes(n) },
-		"tag":        func(n *yaml.Node) { m.Tag = r.text(n, "tag") },
-		"mirrors":    func(n *yaml.Node) { m.Mirrors = r.list(n, "mirrors") },
+		"version":  r.version,
+		"name":     func(n *yaml.Node) { m.Name = r.text(n, "name") },
+		"platform": func(n *yaml.Node) { m.Platform = r.oneOf(n, "platform", platforms) },
+		"bases":    func(n *yaml.Node) { r.bases(n, m) },
+		"axes":     func(n *yaml.Node) { m.Axes = r.axes(n) },
+		"defaults": func(n *yaml.Node) { m.Defaults = r.values(n, "defaults") },
+		"include":  func(n *yaml.Node) { m.Include = r.rules(n, "include") },
+		"exclude":  func(n *yaml.Node) { m.Exclude = r.rules(n, "exclude") },
+		"recipes":  func(n *yaml.Node) { m.Recipes = r.recipes(n) },
+		"tag":      func(n *yaml.Node) { m.Tag = r.text(n, "tag") },
+		"mirrors":  func(n *yaml.Node) { m.Mirrors = r.list(n, "mirrors") },
 	})
 	for _, key := range []string{"version", "name", "bases", "axes", "recipes", "tag"} {
 		if !got[key] {

@@ -59,7 +59,7 @@ func workshop(t *testing.T) *resolve.Resolver {
 		name, value, _ := strings.Cut(kv, "=")
 		env[name] = value
 	}
-	profiles, err := store.LoadProfiles([]diag.Str{{Value: "host"}}, store.Environment{Env: env, Root: "/",
+	profiles, err := store.LoadProfiles([]diag.Str{{Value: "host"}}, nil, store.Environment{Env: env, Root: "/",
 		Run: func(ctx context.Context, name string, args ...string) ([]byte, error) {
 			return exec.CommandContext(ctx, name, args...).Output()
 		}})

@@ -41,7 +41,7 @@ func (m machine) host(t *testing.T) Profile {
 		}
 		return []byte(m.pip + "\n"), nil
 	}
-	profiles, err := LoadProfiles([]diag.Str{{Value: "host"}}, Environment{Env: vars, Root: root, Run: run})
+	profiles, err := LoadProfiles([]diag.Str{{Value: "host"}}, nil, Environment{Env: vars, Root: root, Run: run})
 	if err != nil || len(profiles) != 1 {
 		t.Fatalf("LoadProfiles: %v, %d profiles", err, len(profiles))
 	}

@@ -53,13 +53,14 @@ func ProfileNames() []string {
 
 func builtin() ([]Profile, error) { return ParseProfiles("data/mirrors.yaml", mirrorTable) }
 
-// LoadProfiles returns the named profiles in order, each once. An unknown name
-// is a problem at its position.
-func LoadProfiles(names []diag.Str, env Environment) ([]Profile, error) {
+// LoadProfiles returns the named profiles in order, each once. One of own stands
+// before a built-in of its name. An unknown name is a problem at its position.
+func LoadProfiles(names []diag.Str, own []Profile, env Environment) ([]Profile, error) {
 	table, err := builtin()
 	if err != nil {
 		return nil, err
 	}
+	table = append(slices.Clone(own), table...)
 	var out []Profile
 	var problems diag.List
 	for _, name := range names {
@@ -68,12 +69,12 @@ func LoadProfiles(names []diag.Str, env Environment) ([]Profile, error) {
 		}
 		i := slices.IndexFunc(table, func(p Profile) bool { return p.Name == name.Value })
 		switch {
-		case name.Value == hostProfile:
-			out = append(out, readHost(env))
 		case i >= 0:
 			out = append(out, table[i])
+		case name.Value == hostProfile:
+			out = append(out, readHost(env))
 		default:
-			unknownProfile(&problems, name)
+			unknownProfile(&problems, name, own)
 		}
 	}
 	if len(names) == 0 {
@@ -85,8 +86,11 @@ func LoadProfiles(names []diag.Str, env Environment) ([]Profile, error) {
 	return out, nil
 }
 
-func unknownProfile(problems *diag.List, name diag.Str) {
+func unknownProfile(problems *diag.List, name diag.Str, own []Profile) {
 	known := ProfileNames()
+	for _, p := range own {
+		known = append(known, p.Name)
+	}
 	help := "one of: " + strings.Join(known, ", ")
 	if near := diag.Nearest(name.Value, known); near != "" {
 		help = "did you mean " + near + "? " + help

@@ -56,11 +56,11 @@ func TestLoadProfiles(t *testing.T) {
 	str := func(s string, line int) diag.Str {
 		return diag.Str{Value: s, Pos: diag.Pos{File: "m.yaml", Line: line, Col: 5}}
 	}
-	got, err := LoadProfiles([]diag.Str{str("aliyun", 1), str("tsinghua", 2), str("aliyun", 3)}, Environment{})
+	got, err := LoadProfiles([]diag.Str{str("aliyun", 1), str("tsinghua", 2), str("aliyun", 3)}, nil, Environment{})
 	if err != nil || len(got) != 2 || got[0].Name != "aliyun" || got[1].Name != "tsinghua" {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	_, err = LoadProfiles([]diag.Str{str("tsingua", 1), str("aliyun", 2), str("qqqqqqqqqqqqq", 3)}, Environment{})
+	_, err = LoadProfiles([]diag.Str{str("tsingua", 1), str("aliyun", 2), str("qqqqqqqqqqqqq", 3)}, nil, Environment{})
 	var list diag.List
 	if !errors.As(err, &list) || len(list) != 2 {
 		t.Fatalf("got %v", err)
@@ -69,7 +69,7 @@ func TestLoadProfiles(t *testing.T) {
 	if !strings.HasPrefix(list[0].Error(), want) {
 		t.Errorf("got %s", list[0])
 	}
-	if _, err := LoadProfiles(nil, Environment{}); err == nil {
+	if _, err := LoadProfiles(nil, nil, Environment{}); err == nil {
 		t.Error("no profile at all is no error")
 	}
 }
