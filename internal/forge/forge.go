@@ -5,8 +5,6 @@ package forge
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
 	"time"
 
 	"github.com/imgforge/imgforge/internal/plan"
@@ -65,23 +63,28 @@ func (r *Run) Do(ctx context.Context, cells []Cell) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	results := make([]chan outcome, len(cells))
-	slots := make(chan struct{}, max(1, r.Jobs))
-	for i, cell := range cells {
+	for i := range results {
 		results[i] = make(chan outcome, 1)
-		go func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			results[i] <- r.cell(ctx, cell)
-		}()
 	}
+	go func() { // cells begin in their order
+		slots := make(chan struct{}, max(1, r.Jobs))
+		for i, cell := range cells {
+			slots <- struct{}{}
+			go func() {
+				defer func() { <-slots }()
+				out := r.cell(ctx, cell)
+				if out.failed != nil && r.FailFast {
+					cancel(errFirstFailure)
+				}
+				results[i] <- out
+			}()
+		}
+	}()
 	seen := map[string]bool{}
 	for i, cell := range cells {
 		out := <-results[i]
 		for _, ev := range out.events(cell.Tag, seen) {
 			r.Emit(ev)
-		}
-		if out.failed != nil && r.FailFast {
-			cancel(errFirstFailure)
 		}
 	}
 }
@@ -103,11 +106,11 @@ func (r *Run) cell(ctx context.Context, cell Cell) outcome {
 	}
 	out.planned = &record.Planned{Plan: cell.Plan.Digest(), Warnings: cell.Warnings}
 	fail := func(err error) outcome {
-		out.failed = &record.Failed{Class: r.class(ctx, err), Reason: err.Error()}
+		out.failed = r.failed(ctx, err)
 		return out
 	}
-	if ctx.Err() != nil {
-		return fail(context.Cause(ctx))
+	if err := ctx.Err(); err != nil {
+		return fail(err)
 	}
 	blobs := cell.Plan.Blobs()
 	downloaded, err := r.Fetcher.Fetch(ctx, blobs)
@@ -124,11 +127,13 @@ func (r *Run) cell(ctx context.Context, cell Cell) outcome {
 	return out
 }
 
-func (r *Run) class(ctx context.Context, err error) record.Class {
+// failed says why a cell ended. Once the run is stopped that is the reason,
+// whatever the engine or a mirror made of it.
+func (r *Run) failed(ctx context.Context, err error) *record.Failed {
 	if ctx.Err() != nil {
-		return record.ClassCancel
+		return &record.Failed{Class: record.ClassCancel, Reason: context.Cause(ctx).Error()}
 	}
-	return r.Classify(err)
+	return &record.Failed{Class: r.Classify(err), Reason: err.Error()}
 }
 
 // events tells the outcome, counting against what earlier cells already brought.
@@ -152,61 +157,4 @@ func (o outcome) events(tag string, seen map[string]bool) []record.Event {
 		}
 	}
 	return append(evs, record.Event{Cell: tag, Built: &built})
-}
-
-// Once makes a fetcher that asks for each blob once in a run, however many cells
-// need it at the same time.
-func Once(f Fetcher) Fetcher { return &once{next: f, flights: map[string]*flight{}} }
-
-type once struct {
-	next    Fetcher
-	mu      sync.Mutex
-	flights map[string]*flight
-}
-
-// flight is one blob on its way; err is set before done is closed.
-type flight struct {
-	done chan struct{}
-	err  error
-}
-
-// Fetch downloads the blobs nobody has asked for yet and waits for the others.
-func (o *once) Fetch(ctx context.Context, blobs []plan.Blob) (int64, error) {
-	var mine []plan.Blob
-	var own, others []*flight
-	o.mu.Lock()
-	for _, b := range blobs {
-		if f := o.flights[b.SHA256]; f != nil {
-			others = append(others, f)
-			continue
-		}
-		f := &flight{done: make(chan struct{})}
-		o.flights[b.SHA256] = f
-		own = append(own, f)
-		mine = append(mine, b)
-	}
-	o.mu.Unlock()
-	var downloaded int64
-	var err error
-	if len(mine) > 0 {
-		downloaded, err = o.next.Fetch(ctx, mine)
-	}
-	for _, f := range own {
-		f.err = err
-		close(f.done)
-	}
-	if err != nil {
-		return downloaded, err
-	}
-	for _, f := range others {
-		select {
-		case <-f.done:
-			if f.err != nil {
-				return downloaded, fmt.Errorf("fetched for another cell: %w", f.err)
-			}
-		case <-ctx.Done():
-			return downloaded, context.Cause(ctx)
-		}
-	}
-	return downloaded, nil
 }
