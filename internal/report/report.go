@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"text/tabwriter"
 
@@ -114,7 +115,8 @@ func distinct(rows []Row, pick func(Row) []string) []string {
 func JSON(w io.Writer, rows []Row) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
-	return enc.Encode(rows)
+	enc.SetEscapeHTML(false)                    // reasons hold floors such as >=525
+	return enc.Encode(append([]Row{}, rows...)) // an array also when empty
 }
 
 // Bytes prints a size with a binary unit, three digits of it.
@@ -123,12 +125,12 @@ func Bytes(n int64) string {
 		return fmt.Sprintf("%d B", n)
 	}
 	value, unit := float64(n)/1024, 0
-	for value >= 1000 && unit < 3 {
+	for value >= 999.5 && unit < 3 {
 		value /= 1024
 		unit++
 	}
 	text := fmt.Sprintf("%.1f", value)
-	if value >= 100 {
+	if value >= 99.95 {
 		text = fmt.Sprintf("%.0f", value)
 	}
 	return text + " " + strings.Split("KiB MiB GiB TiB", " ")[unit]
@@ -136,8 +138,9 @@ func Bytes(n int64) string {
 
 // Seconds prints a duration as a person reads it.
 func Seconds(s float64) string {
-	if s < 60 {
+	if s < 59.95 {
 		return fmt.Sprintf("%.1f s", s)
 	}
-	return fmt.Sprintf("%d min %02d s", int(s)/60, int(s)%60)
+	whole := int(math.Round(s))
+	return fmt.Sprintf("%d min %02d s", whole/60, whole%60)
 }
