@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -94,6 +95,7 @@ func (a *app) runBuild(ctx context.Context, f *buildFlags, in *inputs, cells []f
 		display.close()
 		return err
 	}
+	work.fetcher.Snapshot = time.Unix(in.lock.Epoch(), 0)
 	layout := newLayout(f.output)
 	run := &forge.Run{
 		Fetcher:  forge.Once(work),

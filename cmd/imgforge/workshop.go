@@ -52,7 +52,7 @@ func (a *app) openWorkshop(ctx context.Context, f *engineFlags, mirrors []store.
 	if w.store, err = store.Open(filepath.Join(dir, "store")); err != nil {
 		return nil, infra(err)
 	}
-	w.fetcher = &store.Fetcher{Store: w.store, Profiles: mirrors}
+	w.fetcher = &store.Fetcher{Store: w.store, Profiles: mirrors, Env: a.environment()}
 	if err := w.openEngine(ctx, a, f, filepath.Join(dir, "engine")); err != nil {
 		return nil, errors.Join(infra(err), w.close())
 	}

@@ -26,17 +26,25 @@ type aptSource struct {
 var debianSuite = regexp.MustCompile(`^(buster|bullseye|bookworm|trixie|forky|duke|sid|unstable|testing|(old)*stable)` +
 	`(-updates|-security|-backports|-proposed-updates|/updates)?$`)
 
-// aptArchives finds the roots of Debian's archives that apt uses here, in its
-// files' order: those of Debian's suites whose path ends in an archive's name.
-func aptArchives(env Environment) []string {
-	var out []string
+// aptArchives finds, by name, the first root of each of Debian's archives that
+// apt uses here. Where a root's path does not end in that name, as behind a
+// company's proxy, the suite tells.
+func aptArchives(env Environment) map[string]string {
+	out := map[string]string{}
 	for _, s := range aptSources(env) {
 		if !debianSuite.MatchString(s.suite) || !slices.Contains(s.components, "main") {
 			continue
 		}
 		for _, root := range aptRoots(env, s.uri) {
-			if slices.Contains(archiveNames, path.Base(root)) && !slices.Contains(out, root) {
-				out = append(out, root)
+			name := path.Base(root)
+			if !slices.Contains(archiveNames, name) {
+				name = "debian"
+				if strings.HasSuffix(s.suite, "-security") || strings.HasSuffix(s.suite, "/updates") {
+					name = "debian-security"
+				}
+			}
+			if out[name] == "" {
+				out[name] = root
 			}
 		}
 	}

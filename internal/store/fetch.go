@@ -28,6 +28,8 @@ type Fetcher struct {
 	PerHost  int            // requests at a time to one host; 6 when zero
 	Stall    time.Duration  // give up when no byte comes for so long; 30 s when zero
 	Progress func(Progress) // called by one goroutine at a time; may be nil
+	Env      Environment    // says which proxy to use, unless Client is set
+	Snapshot time.Time      // newest date of the locked archives, for mirrors that keep them by date
 
 	once sync.Once
 	run  *run
@@ -52,10 +54,11 @@ type Index struct{ Mirror, URL string }
 
 // run is the part of a Fetcher that all its calls share.
 type run struct {
-	store  *Store
-	client *http.Client
-	stall  time.Duration
-	health *health
+	store    *Store
+	client   *http.Client
+	stall    time.Duration
+	snapshot time.Time
+	health   *health
 
 	hostsMu sync.Mutex
 	hosts   map[string]chan struct{}
@@ -71,12 +74,12 @@ type run struct {
 func (f *Fetcher) start() *run {
 	f.once.Do(func() {
 		f.run = &run{
-			store: f.Store, client: f.Client, stall: cmp.Or(f.Stall, 30*time.Second), health: newHealth(),
+			store: f.Store, client: f.Client, stall: cmp.Or(f.Stall, 30*time.Second), snapshot: f.Snapshot, health: newHealth(),
 			perHost: cmp.Or(f.PerHost, 6), hosts: map[string]chan struct{}{},
 			pages: map[string]*pageCall{}, note: map[*tally]bool{},
 		}
 		if f.run.client == nil {
-			f.run.client = newClient(f.run.perHost)
+			f.run.client = newClient(f.run.perHost, f.Env)
 		}
 	})
 	return f.run
@@ -265,7 +268,7 @@ func (f *Fetcher) Indexes() []Index {
 	r := f.start()
 	var up, dead []Index
 	for _, p := range r.health.order(f.Profiles) {
-		for _, raw := range p.Indexes {
+		for _, raw := range p.found().Indexes {
 			i := Index{p.Name, raw}
 			u, err := url.Parse(raw)
 			if err != nil || r.health.down(p.Name, hostOf(u)) != "" || r.health.down(p.Name, redact(raw)) != "" {

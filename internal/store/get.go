@@ -20,8 +20,9 @@ const (
 
 // newClient is what a Fetcher uses when it is given none. Proxies and
 // certificate authorities come from the environment.
-func newClient(perHost int) *http.Client {
+func newClient(perHost int, env Environment) *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.Proxy = env.proxy()
 	t.DialContext = (&net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	t.TLSHandshakeTimeout = 15 * time.Second
 	t.MaxIdleConnsPerHost = perHost

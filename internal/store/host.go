@@ -1,26 +1,26 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"path"
+	"net/http"
+	"net/url"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
+
+	"golang.org/x/net/http/httpproxy"
 )
 
 // readHost makes a profile of what apt and pip use on this machine. Their links
 // may lead anywhere, as they may for apt and pip themselves.
 func readHost(env Environment) Profile {
-	p := Profile{Name: hostProfile, AnyHost: true, Archives: map[string]string{}}
-	for _, root := range aptArchives(env) {
-		if kind := path.Base(root); p.Archives[kind] == "" {
-			p.Archives[kind] = root
-		}
-	}
+	p := Profile{Name: hostProfile, AnyHost: true, Archives: aptArchives(env)}
 	for _, kind := range archiveNames {
 		if p.Archives[kind] == "" {
-			p.Missing = append(p.Missing, kind+": apt on this machine has no source whose path ends in /"+kind)
+			p.Missing = append(p.Missing, kind+": apt on this machine is not set up with it")
 		}
 	}
 	var why string
@@ -34,6 +34,18 @@ func readHost(env Environment) Profile {
 
 // file is where an absolute path is below the environment's root.
 func (e Environment) file(path string) string { return filepath.Join("/", e.Root, path) }
+
+// proxy is how requests leave this machine; with no Env, as the process's own
+// environment says.
+func (e Environment) proxy() func(*http.Request) (*url.URL, error) {
+	if e.Env == nil {
+		return http.ProxyFromEnvironment
+	}
+	either := func(name string) string { return cmp.Or(e.get(name), e.get(strings.ToLower(name))) }
+	conf := httpproxy.Config{HTTPProxy: either("HTTP_PROXY"), HTTPSProxy: either("HTTPS_PROXY"), NoProxy: either("NO_PROXY")}
+	find := conf.ProxyFunc()
+	return func(r *http.Request) (*url.URL, error) { return find(r.URL) }
+}
 
 func (e Environment) get(name string) string { return e.Env[name] }
 

@@ -45,7 +45,7 @@ func (m machine) host(t *testing.T) Profile {
 	if err != nil || len(profiles) != 1 {
 		t.Fatalf("LoadProfiles: %v, %d profiles", err, len(profiles))
 	}
-	return profiles[0]
+	return *profiles[0].found()
 }
 
 func TestHostApt(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/imgforge/imgforge/internal/plan"
 	"github.com/imgforge/imgforge/internal/version"
@@ -55,10 +56,17 @@ type source struct {
 
 // sources returns the places on p for w, and why there is none.
 func (r *run) sources(p *Profile, w wanted) (out []source, why string) {
+	p = p.found()
 	if w.archive != "" {
 		base := p.Archives[w.archive]
 		if base == "" {
 			return nil, lacks(p, w.archive, "has no "+w.archive+" archive")
+		}
+		if strings.Contains(base, dateSlot) {
+			if r.snapshot.IsZero() {
+				return nil, "keeps archives by date, and none is known"
+			}
+			base = strings.ReplaceAll(base, dateSlot, snapshotID(r.snapshot))
 		}
 		u, err := archiveURL(base, w.path)
 		return []source{{place{p, redact(base)}, func(context.Context) (*url.URL, error) { return u, err }}}, ""
@@ -88,6 +96,14 @@ func (r *run) sources(p *Profile, w wanted) (out []source, why string) {
 	}
 	return out, ""
 }
+
+// dateSlot stands in a root for the date of the archive.
+const dateSlot = "${snapshot}"
+
+// snapshotID names the snapshot that has what the archive had at t. One is taken
+// some hours after each change; half a day later there is one that holds what
+// was new at t, and still what was old.
+func snapshotID(t time.Time) string { return t.UTC().Add(12 * time.Hour).Format("20060102T150405Z") }
 
 // lacks is why a mirror is not asked, with what its profile says of that: the
 // reasons that begin with about, or with no such word.

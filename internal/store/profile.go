@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/imgforge/imgforge/internal/diag"
 )
@@ -27,6 +28,18 @@ type Profile struct {
 	// Missing is why it cannot serve something, each "what: why" with what as
 	// lock entries name it: debian, debian-security, pypi or pytorch.
 	Missing []string
+
+	find func() Profile // the rest of it; nil when all of it is here
+}
+
+// found is the whole profile. "host" is read off the machine only when a file is
+// missing, since that runs the machine's own pip.
+func (p *Profile) found() *Profile {
+	if p.find == nil {
+		return p
+	}
+	whole := p.find()
+	return &whole
 }
 
 // Environment is what the host profile is read from.
@@ -72,7 +85,8 @@ func LoadProfiles(names []diag.Str, own []Profile, env Environment) ([]Profile, 
 		case i >= 0:
 			out = append(out, table[i])
 		case name.Value == hostProfile:
-			out = append(out, readHost(env))
+			find := sync.OnceValue(func() Profile { return readHost(env) })
+			out = append(out, Profile{Name: hostProfile, AnyHost: true, find: find})
 		default:
 			unknownProfile(&problems, name, own)
 		}

@@ -38,7 +38,7 @@ func TestBuiltinProfiles(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"aliyun", "host", "huawei", "pytorch", "sjtu", "tencent", "tsinghua", "ustc"}
+	want := []string{"aliyun", "host", "huawei", "pytorch", "sjtu", "snapshot", "tencent", "tsinghua", "ustc"}
 	if got := ProfileNames(); !slices.Equal(got, want) {
 		t.Errorf("names %q", got)
 	}
