@@ -100,7 +100,12 @@ func (e *Engine) spawn(dir, buildkitd, runc string) error {
 	if err := os.WriteFile(config, engineConfig(dir, e.Addr, runc), 0o600); err != nil {
 		return err
 	}
+	tmp := filepath.Join(dir, "tmp") // what a killed engine leaves behind is swept here
+	if err := errors.Join(os.RemoveAll(tmp), os.MkdirAll(tmp, 0o700)); err != nil {
+		return err
+	}
 	e.cmd = exec.Command(buildkitd, "--config", config)
+	e.cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
 	e.cmd.Stdout, e.cmd.Stderr = log, log
 	e.cmd.SysProcAttr = &syscall.SysProcAttr{
 		Setpgid:      true, // Ctrl-C is ours to pass on
