@@ -9,6 +9,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 	"github.com/containerd/containerd/v2/core/content"
 	contentlocal "github.com/containerd/containerd/v2/plugins/content/local"
+	"github.com/containerd/log"
 	"github.com/moby/buildkit/client"
 	_ "github.com/moby/buildkit/client/connhelper/dockercontainer" // docker-container://
 	_ "github.com/moby/buildkit/client/connhelper/kubepod"         // kube-pod://
@@ -53,6 +54,10 @@ type Options struct {
 
 // Connect dials an engine and refuses one that cannot build what we make.
 func Connect(ctx context.Context, o Options) (*Builder, error) {
+	// Its content store warns of every file system without fsverity.
+	if err := log.SetLevel("error"); err != nil {
+		return nil, err
+	}
 	var opts []client.ClientOpt
 	if o.TLSDir != "" {
 		opts = append(opts, client.WithServerConfig("", o.TLSDir+"/ca.pem"), client.WithCredentials(o.TLSDir+"/cert.pem", o.TLSDir+"/key.pem"))
