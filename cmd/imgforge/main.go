@@ -10,11 +10,19 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Environ(), os.Stdin, os.Stdout, os.Stderr, os.Args[1:])
-	stop()
-	os.Exit(code)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		signal.Stop(signals) // a second one ends the program at once
+		cancel(errInterrupted)
+	}()
+	os.Exit(run(ctx, os.Environ(), os.Stdin, os.Stdout, os.Stderr, os.Args[1:]))
 }
+
+// errInterrupted is why a run stopped when a signal asked it to.
+var errInterrupted = errors.New("interrupted; downloads and built layers are kept, so the same command goes on from here")
 
 // Exit codes.
 const (
@@ -49,7 +57,7 @@ func codeOf(err error) int {
 		return exitDone
 	case errors.As(err, &exit):
 		return exit.code
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled), errors.Is(err, errInterrupted):
 		return exitInfra
 	}
 	return exitInput
