@@ -134,6 +134,9 @@ func (r *reader) axes(n *yaml.Node) []Axis {
 				axis.Groups = append(axis.Groups, Group{WhenAxis: on, WhenValue: strings.TrimSpace(value), Pos: g.key.Pos, Values: r.list(g.value, what)})
 			}
 		}
+		if len(axis.Groups) == 0 && len(r.bad) == before {
+			r.fail(e.value, "list at least one value", "%s is empty", what)
+		}
 		for _, g := range axis.Groups {
 			if len(g.Values) == 0 && len(r.bad) == before {
 				r.bad.Add(g.Pos, "list at least one value", "%s is empty", what)
