@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/containerd/containerd/v2/core/content"
-	contentlocal "github.com/containerd/containerd/v2/plugins/content/local"
 	"github.com/moby/buildkit/client"
 	"github.com/moby/buildkit/exporter/containerimage/exptypes"
 	gateway "github.com/moby/buildkit/frontend/gateway/client"
@@ -62,9 +61,9 @@ func (b *Builder) Build(ctx context.Context, job Job) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	out, err := contentlocal.NewStore(job.Layout)
+	out, err := b.layout(job.Layout)
 	if err != nil {
-		return Image{}, fmt.Errorf("cannot write the OCI layout: %w", err)
+		return Image{}, err
 	}
 	resp, err := b.solve(ctx, solveArgs{exports: b.exports(job, out), status: job.Status}, func(ctx context.Context, gw gateway.Client) (*gateway.Result, error) {
 		caps := gw.BuildOpts().LLBCaps

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/Masterminds/semver/v3"
 	"github.com/containerd/containerd/v2/core/content"
@@ -42,6 +43,9 @@ type Builder struct {
 	store   Store
 	content content.Store // the store, as a session serves it
 	blobURL string        // loopback URL of the store; empty for an engine elsewhere
+
+	layoutsMu sync.Mutex
+	layouts   map[string]content.Store // by directory
 }
 
 // Options says how an engine gets its blobs.
@@ -77,7 +81,7 @@ func Connect(ctx context.Context, o Options) (*Builder, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	return &Builder{client: c, store: o.Store, content: cs, blobURL: o.BlobURL}, nil
+	return &Builder{client: c, store: o.Store, content: cs, blobURL: o.BlobURL, layouts: map[string]content.Store{}}, nil
 }
 
 func checkEngine(addr, version string) error {
