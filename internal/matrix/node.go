@@ -1,11 +1,15 @@
 package matrix
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 
@@ -27,33 +31,60 @@ func (r *reader) fail(n *yaml.Node, help, format string, args ...any) {
 	r.bad.Add(r.pos(n), help, format, args...)
 }
 
-var (
-	errLine = regexp.MustCompile(`line (\d+): `)
-	plain   = regexp.MustCompile(`^[a-z][a-z0-9_-]*$`)
-)
+var plain = regexp.MustCompile(`^[a-z][a-z0-9_-]*$`)
 
-// document parses YAML into its top mapping, or notes why there is none.
+// start is where a problem of the whole file is shown.
+func (r *reader) start() diag.Pos { return diag.Pos{File: r.file, Line: 1, Col: 1} }
+
+// document parses YAML into its top node, or notes why there is none.
 func (r *reader) document(data []byte) *yaml.Node {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil {
-		text := strings.TrimPrefix(err.Error(), "yaml: ")
-		at := diag.Pos{File: r.file, Line: 1}
-		if m := errLine.FindStringSubmatch(text); m != nil {
-			at.Line, _ = strconv.Atoi(m[1])
-			text = strings.Replace(text, m[0], "", 1)
+	var doc, second yaml.Node
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	err := dec.Decode(&doc)
+	if err == io.EOF || err == nil && len(doc.Content) == 0 {
+		r.bad.Add(r.start(), "see docs/matrix.md for an example", "the file is empty")
+		return nil
+	}
+	if err == nil {
+		if err = dec.Decode(&second); err == nil {
+			r.fail(&second, "one file holds one matrix; move it to a file of its own", "a second YAML document begins here")
 		}
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		at, text := r.syntax(err, data)
 		r.bad.Add(at, "", "not YAML: %s", text)
 		return nil
 	}
-	if len(doc.Content) == 0 {
-		r.bad.Add(diag.Pos{File: r.file, Line: 1, Col: 1}, "see docs/matrix.md for an example", "the file is empty")
-		return nil
-	}
-	if n := size(doc.Content[0], map[*yaml.Node]int{}); n > maxNodes {
-		r.bad.Add(diag.Pos{File: r.file, Line: 1, Col: 1}, "", "its aliases expand to more than %d values", maxNodes)
+	if size(doc.Content[0], map[*yaml.Node]int{}) > maxNodes {
+		r.bad.Add(r.start(), "write the values out", "its aliases expand to more than %d values", maxNodes)
 		return nil
 	}
 	return doc.Content[0]
+}
+
+var (
+	errLine   = regexp.MustCompile(`^line (\d+): `)
+	errAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
+	// parserErr are the errors whose line yaml.v3 counts from 0; others it counts from 1.
+	parserErr = regexp.MustCompile(`^(did not find expected (<|node content|'-' indicator|key|',' or)|found (undefined|duplicate|incompatible) )`)
+)
+
+// syntax tells where and what an error of the yaml library is about.
+func (r *reader) syntax(err error, data []byte) (diag.Pos, string) {
+	at, text := diag.Pos{File: r.file, Line: 1}, strings.TrimPrefix(err.Error(), "yaml: ")
+	if m := errLine.FindStringSubmatch(text); m != nil {
+		at.Line, _ = strconv.Atoi(m[1])
+		if text = text[len(m[0]):]; parserErr.MatchString(text) {
+			at.Line++
+		}
+	}
+	if m := errAnchor.FindStringSubmatch(text); m != nil {
+		if before, _, found := strings.Cut(string(data), "*"+m[1]); found {
+			line := before[strings.LastIndexByte(before, '\n')+1:]
+			at.Line, at.Col = strings.Count(before, "\n")+1, utf8.RuneCountInString(line)+1
+		}
+	}
+	return at, text
 }
 
 // maxNodes bounds what aliases may expand to.
@@ -62,9 +93,7 @@ const maxNodes = 1 << 20
 // size counts nodes as if every alias were written out, stopping past maxNodes.
 // A node that holds itself counts as too many.
 func size(n *yaml.Node, done map[*yaml.Node]int) int {
-	if n.Kind == yaml.AliasNode {
-		return size(n.Alias, done)
-	}
+	n = deref(n)
 	if got, ok := done[n]; ok {
 		return got
 	}
@@ -91,12 +120,11 @@ func deref(n *yaml.Node) *yaml.Node {
 // entry is one key of a mapping with its value.
 type entry struct {
 	key   diag.Str
-	node  *yaml.Node // of the key
 	value *yaml.Node
 }
 
-// mapping lists a mapping's entries, merge keys resolved, explicit keys first in
-// precedence. Duplicate keys are noted with the first's place.
+// mapping lists a mapping's entries: its own, then those that << merges and it
+// does not set itself. Duplicate keys are noted with the first's place.
 func (r *reader) mapping(n *yaml.Node, what string) []entry {
 	n = deref(n)
 	if n.Kind != yaml.MappingNode {
@@ -104,36 +132,38 @@ func (r *reader) mapping(n *yaml.Node, what string) []entry {
 		return nil
 	}
 	var out, merged []entry
-	seen := map[string]*yaml.Node{}
+	seen := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], deref(n.Content[i+1])
-		if k.Tag == "!!merge" {
-			merged = append(merged, r.merge(v, what)...)
-			continue
-		}
 		key := deref(k)
 		if key.Kind != yaml.ScalarNode {
 			r.fail(k, "", "a key of %s must be a plain word, not %s", what, kindOf(key))
 			continue
 		}
-		if first := seen[key.Value]; first != nil {
-			r.fail(k, "keep one", "duplicate key %q in %s; the first is on line %d", key.Value, what, first.Line)
+		if first, dup := seen[key.Value]; dup {
+			r.fail(k, "keep one", "duplicate key %q in %s; the first is on line %d", key.Value, what, first)
 			continue
 		}
-		seen[key.Value] = k
-		out = append(out, entry{diag.Str{Pos: r.pos(k), Value: key.Value}, k, v})
+		seen[key.Value] = k.Line
+		if k.Tag == "!!merge" {
+			merged = r.merge(v, what)
+			continue
+		}
+		out = append(out, entry{diag.Str{Pos: r.pos(k), Value: key.Value}, v})
 	}
 	for _, e := range merged {
-		if seen[e.key.Value] == nil {
-			seen[e.key.Value] = e.node
+		if _, set := seen[e.key.Value]; !set {
+			seen[e.key.Value] = e.key.Pos.Line
 			out = append(out, e)
 		}
 	}
 	return out
 }
 
-// merge reads the value of a << key: a mapping, or a list of them.
+// merge reads the value of a << key: a mapping, or a list of them, of which the
+// earlier ones win.
 func (r *reader) merge(v *yaml.Node, what string) []entry {
+	what = "what << adds to " + what
 	if v.Kind != yaml.SequenceNode {
 		return r.mapping(v, what)
 	}
@@ -144,13 +174,16 @@ func (r *reader) merge(v *yaml.Node, what string) []entry {
 	return out
 }
 
-// fields hands each known key's value to its reader and notes unknown keys.
+// fields hands each known key's value to its reader and notes unknown keys. It
+// tells which keys there were, counting a misspelt one as what it was meant for.
 func (r *reader) fields(n *yaml.Node, what string, known map[string]func(*yaml.Node)) map[string]bool {
 	got := map[string]bool{}
 	for _, e := range r.mapping(n, what) {
 		read, ok := known[e.key.Value]
 		if !ok {
-			r.bad.Add(e.key.Pos, allowed(e.key.Value, keys(known)), "unknown key %q in %s", e.key.Value, what)
+			names := keys(known)
+			r.bad.Add(e.key.Pos, allowed(e.key.Value, names), "unknown key %q in %s", e.key.Value, what)
+			got[diag.Nearest(e.key.Value, names)] = true
 			continue
 		}
 		got[e.key.Value] = true
@@ -159,7 +192,7 @@ func (r *reader) fields(n *yaml.Node, what string, known map[string]func(*yaml.N
 	return got
 }
 
-// text reads a scalar as its text.
+// text reads a scalar as its text: 12.1 and 2.10 stay what was typed.
 func (r *reader) text(n *yaml.Node, what string) diag.Str {
 	n = deref(n)
 	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
@@ -168,6 +201,7 @@ func (r *reader) text(n *yaml.Node, what string) diag.Str {
 	}
 	if strings.TrimSpace(n.Value) == "" {
 		r.fail(n, "", "%s is empty", what)
+		return diag.Str{Pos: r.pos(n)}
 	}
 	return diag.Str{Pos: r.pos(n), Value: n.Value}
 }

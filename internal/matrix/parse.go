@@ -72,18 +72,19 @@ func (r *reader) oneOf(n *yaml.Node, what string, names []string) diag.Str {
 func (r *reader) bases(n *yaml.Node, m *Matrix) {
 	for _, e := range r.mapping(n, "bases") {
 		base := Base{Pos: e.key.Pos}
-		kinds := 0
-		later := func(n *yaml.Node) {
-			kinds++
-			r.fail(n, "use debian: {suite: bookworm, components: [main]}", "base %s is of a kind that is not supported yet", e.key.Value)
+		before := len(r.bad)
+		later := func(kind string) func(*yaml.Node) {
+			return func(n *yaml.Node) {
+				r.fail(n, "use debian: {suite: bookworm, components: [main]}", "base %s: %s is not supported yet", e.key, kind)
+			}
 		}
-		r.fields(e.value, "base "+e.key.Value, map[string]func(*yaml.Node){
-			"debian": func(n *yaml.Node) { kinds++; base.Debian = r.debian(n) },
-			"rootfs": later,
-			"image":  later,
+		kinds := r.fields(e.value, "base "+e.key.Value, map[string]func(*yaml.Node){
+			"debian": func(n *yaml.Node) { base.Debian = r.debian(n) },
+			"rootfs": later("rootfs"),
+			"image":  later("image"),
 		})
-		if kinds != 1 {
-			r.bad.Add(e.key.Pos, "allowed: debian, rootfs, image", "base %s must have exactly one kind, not %d", e.key.Value, kinds)
+		if len(kinds) > 1 || len(kinds) == 0 && len(r.bad) == before {
+			r.bad.Add(e.key.Pos, "allowed: debian, rootfs, image", "base %s must have exactly one kind, not %d", e.key, len(kinds))
 		}
 		m.Bases[e.key.Value] = base
 	}
