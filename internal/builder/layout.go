@@ -3,9 +3,11 @@ package builder
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/containerd/containerd/v2/core/content"
 	contentlocal "github.com/containerd/containerd/v2/plugins/content/local"
+	"github.com/containerd/errdefs"
 )
 
 // layout opens an OCI layout for writing, once a directory: cells that are built
@@ -30,5 +32,15 @@ func (b *Builder) layout(dir string) (content.Store, error) {
 type patient struct{ content.Store }
 
 func (p patient) Writer(ctx context.Context, opts ...content.WriterOpt) (content.Writer, error) {
-	return content.OpenWriter(ctx, p.Store, opts...)
+	for {
+		w, err := p.Store.Writer(ctx, opts...)
+		if !errdefs.IsUnavailable(err) {
+			return w, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
