@@ -97,29 +97,72 @@ func TestShippedMatrix(t *testing.T) {
 	}
 }
 
-func TestSelector(t *testing.T) {
-	c := matrix.Cell{CUDA: "12.1", Torch: "2.3.1", Python: "3.11", Driver: "525.60.13", BaseName: "debian12", Tag: "2.3.1-cuda12.1", Free: map[string]string{"flavor": "slim"}}
-	tests := map[string]bool{
-		"cuda=12.1": true, "cuda=11.8": false, "torch=~2.3": true, "torch=2.3.1": true, "torch=~2.4": false,
-		"torch=>=2.1,<2.4": true, "torch=>=2.1,<2.3": false, "torch=>=2.1,<2.4,cuda=12.1": true,
-		"driver=525": true, "driver=525.60.13": true, "driver=>=525.60.13": true, "driver=535": false,
-		"flavor=slim": true, "flavor=fat": false, "unknown=1": false, "tag=2.3.*": true, "tag=2.4.*": false, "base=debian12": true,
-		"torch=2.3": true, "python=3.11": true,
-	}
-	for text, want := range tests {
+func sample() matrix.Cell {
+	return matrix.Cell{CUDA: "12.1", Torch: "2.3.1", Python: "3.11", Driver: "525.60.13", BaseName: "debian12",
+		Platform: "linux/amd64", Tag: "2.3.1-cuda12.1", Free: map[string]string{"flavor": "slim"}}
+}
+
+func TestSelectorMatch(t *testing.T) {
+	for text, want := range map[string]bool{
+		"cuda=12.1": true, "cuda=11.8": false, "cuda=>=12": true, "cuda.major=12": true, "cuda.major=11": false,
+		"torch=2.3.1": true, "torch=2.3": true, "torch=~2.3": true, "torch=~2.4": false, "torch.minor=3": true,
+		"torch=>=2.1,<2.4": true, "torch=>=2.1,<2.3": false, "torch=>=2.1, <2.4, cuda=12.1": true, "torch=>=2.1,<2.4,cuda=11.8": false,
+		"python=3.11": true, "python=3.1": false, "python=>=3.10": true,
+		"driver=525": true, "driver=>=525": true, "driver=535": false, "driver=5": false, "driver.major=525": true,
+		"driver=525.60.13": true, "driver=>=525.60.13": true, "driver=525.60.13.00": true, "driver=525.60": false, "driver=525.60.1": false,
+		"base=debian12": true, "base=debian": false, "platform=linux/amd64": true,
+		"flavor=slim": true, "flavor=fat": false, "nothing=1": false,
+		"tag=2.3.*": true, "tag=2.3.1-cuda12.1": true, "tag=2.4.*": false, "tag=*": true, " cuda = 12.1": true,
+	} {
 		s, err := matrix.ParseSelector(text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
-			continue
-		}
-		if got := s.Match(c); got != want {
+		} else if got := s.Match(sample()); got != want {
 			t.Errorf("%s matches: %t, want %t", text, got, want)
 		}
 	}
-	for _, text := range []string{"", "12.1", "cuda=", "torch=banana", "tag=["} {
-		if _, err := matrix.ParseSelector(text); err == nil {
-			t.Errorf("selector %q was accepted", text)
+}
+
+func TestSelectorRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "write axis=value", "12.1": "does not begin with an axis", ">=2.1,torch=2.3": "does not begin with an axis",
+		"cuda=": "has no value", "cuda=12.1,": "nothing stands between", "cuda=12.1,,torch=2.3": "nothing stands between",
+		"torch=banana": "not a version or range", "driver=new": "not a driver floor", "driver=<525": "no other operator",
+		"tag=[": "syntax error", "cuda=11.8,cuda=12.1": "cuda is given twice",
+	} {
+		if _, err := matrix.ParseSelector(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", text, err, want)
 		}
+	}
+}
+
+func TestSelectorCheck(t *testing.T) {
+	cells := []matrix.Cell{sample()}
+	for text, want := range map[string]string{
+		"cuda=11.8,flavor=fat,tag=x": "", "torch.minor=3": "",
+		"cudda=12.1": `did you mean "cuda"?`, "flavour=slim": "flavor",
+	} {
+		s, err := matrix.ParseSelector(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Check(cells); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestVar(t *testing.T) {
+	for name, want := range map[string]string{
+		"cuda": "12.1", "cuda.major": "12", "cuda.minor": "1", "torch": "2.3.1", "torch.major": "2", "torch.minor": "3",
+		"python": "3.11", "driver": "525.60.13", "driver.major": "525", "base": "debian12", "platform": "linux/amd64", "flavor": "slim",
+	} {
+		if got, ok := sample().Var(name); !ok || got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if _, ok := sample().Var("nothing"); ok {
+		t.Error("a variable that is not there was found")
 	}
 }
 
@@ -141,6 +184,21 @@ func FuzzParse(f *testing.F) {
 			if p.Pos.File != "fuzz.yaml" || p.Pos.Line < 1 {
 				t.Fatalf("a problem without a place: %v", p)
 			}
+		}
+	})
+}
+
+// FuzzSelector: what is accepted can be matched, and nothing panics.
+func FuzzSelector(f *testing.F) {
+	for _, text := range []string{"cuda=12.1,torch=>=2.1,<2.4", "tag=2.*[", "driver=525", "=,=", "torch.minor=3"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := matrix.ParseSelector(text)
+		if err == nil {
+			s.Match(sample())
+		} else if s.Match(sample()) != new(matrix.Selector).Match(sample()) {
+			t.Error("a refused selector is half filled")
 		}
 	})
 }

@@ -5,32 +5,36 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/imgforge/imgforge/internal/version"
 )
 
-// Vars are the cell's values as templates name them.
+// Vars are the cell's values as templates name them: its axes, cuda.major,
+// cuda.minor, torch.major, torch.minor, driver.major and platform.
 func (c Cell) Vars() map[string]string {
 	vars := map[string]string{
 		"cuda": c.CUDA, "torch": c.Torch, "python": c.Python, "driver": c.Driver, "base": c.BaseName, "platform": c.Platform,
 	}
-	part := func(name, value string, n int) {
-		if fields := strings.Split(value, "."); n < len(fields) {
-			vars[name] = fields[n]
-		}
-	}
-	part("cuda.major", c.CUDA, 0)
-	part("cuda.minor", c.CUDA, 1)
-	part("torch.major", c.Torch, 0)
-	part("torch.minor", c.Torch, 1)
-	part("driver.major", c.Driver, 0)
-	maps.Copy(vars, c.Free)
+	vars["cuda.major"], vars["cuda.minor"] = majorMinor(c.CUDA)
+	vars["torch.major"], vars["torch.minor"] = majorMinor(c.Torch)
+	vars["driver.major"], _ = majorMinor(c.Driver)
+	maps.Copy(vars, c.Free) // no free axis can have one of the names above
 	return vars
+}
+
+// Var is one of Vars; false when there is none of that name.
+func (c Cell) Var(name string) (string, bool) {
+	v, ok := c.Vars()[name]
+	return v, ok
+}
+
+func majorMinor(v string) (major, minor string) {
+	major, rest, _ := strings.Cut(v, ".")
+	minor, _, _ = strings.Cut(rest, ".")
+	return major, minor
 }
 
 // checkTemplate holds the tag template to the names there are.
 func (r *reader) checkTemplate(m *Matrix) {
-	sample := Cell{CUDA: "12.1", Torch: "2.4.1", Driver: "525.60.13", Free: map[string]string{}}
+	sample := Cell{Free: map[string]string{}}
 	for _, a := range m.Axes {
 		if !slices.Contains(required, a.Name.Value) {
 			sample.Free[a.Name.Value] = ""
@@ -57,8 +61,8 @@ func placeholders(template string) ([]string, error) {
 			return out, nil
 		}
 		name, tail, closed := strings.Cut(after, "}")
-		if !closed {
-			return out, fmt.Errorf("unclosed ${ in %q", template)
+		if !closed || strings.Contains(name, "${") {
+			return out, fmt.Errorf("unclosed ${ before %q", after)
 		}
 		out = append(out, name)
 		rest = tail
@@ -72,13 +76,4 @@ func render(template string, vars map[string]string) string {
 		pairs = append(pairs, "${"+name+"}", vars[name])
 	}
 	return strings.NewReplacer(pairs...).Replace(template)
-}
-
-// majorOf is a driver's branch, or "" when it is no driver.
-func majorOf(driver string) string {
-	d, err := version.ParseDriver(driver)
-	if err != nil {
-		return ""
-	}
-	return fmt.Sprint(d.Major())
 }
