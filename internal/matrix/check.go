@@ -2,15 +2,15 @@ package matrix
 
 import (
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/imgforge/imgforge/internal/compat"
 	"github.com/imgforge/imgforge/internal/diag"
 	"github.com/imgforge/imgforge/internal/version"
-	"gopkg.in/yaml.v3"
 )
 
 // checkAxes holds axes, conditions, defaults and rules to each other.
@@ -19,15 +19,19 @@ func (r *reader) checkAxes(top *yaml.Node, m *Matrix) {
 	for _, a := range m.Axes {
 		names[a.Name.Value] = true
 	}
+	var missing []string
 	for _, name := range required {
 		if _, ok := m.Defaults[name]; !ok && !names[name] {
-			r.fail(top, "list its values under axes, or one under defaults", "no axis %q", name)
+			missing = append(missing, name)
 		}
 		names[name] = true
 	}
-	for word, what := range r.names {
-		if !names[word.Value] && word.Value != "why" {
-			r.bad.Add(word.Pos, allowed(word.Value, keys(names)), "unknown axis %q in %s", word.Value, what)
+	if len(missing) > 0 {
+		r.fail(top, "list their values under axes, or one under defaults", "no axis %s", strings.Join(missing, ", no axis "))
+	}
+	for _, u := range r.uses {
+		if !names[u.word.Value] {
+			r.bad.Add(u.word.Pos, allowed(u.word.Value, keys(names)), "unknown axis %q in %s", u.word.Value, u.in)
 		}
 	}
 	r.checkConditions(m)
@@ -46,11 +50,12 @@ func (r *reader) checkAxes(top *yaml.Node, m *Matrix) {
 			r.checkValue(name, v, m)
 		}
 	}
+	known := m.known()
 	for _, rule := range m.Exclude {
-		r.checkKnown(rule.Values, m, "exclude")
+		r.checkKnown(rule.Values, known, "exclude")
 	}
 	for _, use := range m.Recipes {
-		r.checkKnown(use.When, m, "when")
+		r.checkKnown(use.When, known, "when")
 	}
 	if m.Tag.Value != "" {
 		r.checkTemplate(m)
@@ -67,7 +72,7 @@ func (r *reader) checkConditions(m *Matrix) {
 			on := slices.IndexFunc(m.Axes, func(o Axis) bool { return o.Name.Value == g.WhenAxis })
 			switch {
 			case on < 0:
-				r.bad.Add(g.Pos, "", "axis %s depends on %q, which is no axis", a.Name, g.WhenAxis)
+				r.bad.Add(g.Pos, "write one of axes, above it", "axis %s depends on %q, which is no axis", a.Name, g.WhenAxis)
 			case on >= i:
 				r.bad.Add(g.Pos, "write "+g.WhenAxis+" above it", "axis %s depends on %s, which comes after it", a.Name, g.WhenAxis)
 			case !m.Axes[on].has(g.WhenValue):
@@ -77,19 +82,20 @@ func (r *reader) checkConditions(m *Matrix) {
 	}
 }
 
-// checkKnown holds a rule's values to those the axes have.
-func (r *reader) checkKnown(values map[string]diag.Str, m *Matrix, what string) {
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		known := m.valuesOf(name)
-		if v := values[name]; len(known) > 0 && !slices.Contains(known, v.Value) {
-			r.bad.Add(v.Pos, "its values: "+strings.Join(known, ", "), "%s names the %s %q, which no cell has", what, name, v.Value)
+// checkKnown holds a rule's values to those that some cell could have.
+func (r *reader) checkKnown(values map[string]diag.Str, known map[string][]string, what string) {
+	for name, v := range values {
+		if has := known[name]; v.Value != "" && len(has) > 0 && !slices.Contains(has, v.Value) {
+			r.bad.Add(v.Pos, "its values: "+strings.Join(has, ", "), "%s names the %s %q, which no cell has", what, name, v.Value)
 		}
 	}
 }
 
 var (
-	exactForm = regexp.MustCompile(`^\d+\.\d+\.\d+$`)
-	tagForm   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
+	exactForm  = regexp.MustCompile(`^\d+\.\d+\.\d+$`)
+	pythonForm = regexp.MustCompile(`^3\.\d+$`)
+	floorForm  = regexp.MustCompile(`^>=\d[\d.]*$`)
+	tagForm    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
 )
 
 // checkValue holds one value to its axis, as far as it can be judged alone.
@@ -99,7 +105,7 @@ func (r *reader) checkValue(axis string, v diag.Str, m *Matrix) {
 	}
 	switch axis {
 	case "base":
-		if _, ok := m.Bases[v.Value]; !ok {
+		if _, ok := m.Bases[v.Value]; !ok && len(m.Bases) > 0 {
 			r.bad.Add(v.Pos, allowed(v.Value, keys(m.Bases)), "unknown base %q", v.Value)
 		}
 	case "cuda":
@@ -113,14 +119,15 @@ func (r *reader) checkValue(axis string, v diag.Str, m *Matrix) {
 			r.bad.Add(v.Pos, matches(v.Value), "torch %q is not an exact version", v.Value)
 		}
 	case "python":
-		if !regexp.MustCompile(`^3\.\d+$`).MatchString(v.Value) {
+		if !pythonForm.MatchString(v.Value) {
 			r.bad.Add(v.Pos, "such as \"3.11\"", "python %q is not of the form 3.N", v.Value)
 		}
 	case "driver":
-		if !strings.HasPrefix(v.Value, ">=") {
-			r.bad.Add(v.Pos, fmt.Sprintf("write %q", ">="+strings.TrimLeft(v.Value, "<>=~^ ")), "driver %q is not a floor", v.Value)
-		} else if _, err := version.ParseFloor(v.Value); err != nil {
-			r.bad.Add(v.Pos, "such as \">=525.60.13\"", "driver: %s", err)
+		bare := strings.TrimLeft(v.Value, "<>=~^ ")
+		if _, err := version.ParseDriver(bare); err != nil {
+			r.bad.Add(v.Pos, "such as \">=525.60.13\"", "driver %q is not a floor", v.Value)
+		} else if !floorForm.MatchString(v.Value) {
+			r.bad.Add(v.Pos, fmt.Sprintf("write %q", ">="+strings.TrimSpace(bare)), "driver %q is not a floor", v.Value)
 		}
 	}
 }
@@ -153,20 +160,25 @@ func (a Axis) all() []string {
 	return out
 }
 
-// valuesOf lists every value that an axis can have in this matrix.
-func (m *Matrix) valuesOf(name string) []string {
-	var out []string
-	for _, a := range m.Axes {
-		if a.Name.Value == name {
-			out = append(out, a.all()...)
+// known lists every value that an axis can have in this matrix, by axis.
+func (m *Matrix) known() map[string][]string {
+	out := map[string][]string{}
+	add := func(name, value string) {
+		if !slices.Contains(out[name], value) {
+			out[name] = append(out[name], value)
 		}
 	}
-	if v, ok := m.Defaults[name]; ok {
-		out = append(out, v.Value)
+	for _, a := range m.Axes {
+		for _, v := range a.all() {
+			add(a.Name.Value, v)
+		}
+	}
+	for name, v := range m.Defaults {
+		add(name, v.Value)
 	}
 	for _, rule := range m.Include {
-		if v, ok := rule.Values[name]; ok {
-			out = append(out, v.Value)
+		for name, v := range rule.Values {
+			add(name, v.Value)
 		}
 	}
 	return out

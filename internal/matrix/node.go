@@ -18,9 +18,15 @@ import (
 
 // reader walks yaml nodes and notes what is wrong with them.
 type reader struct {
-	file  string
-	bad   diag.List
-	names map[diag.Str]string // words used as axis names outside axes, and where
+	file string
+	bad  diag.List
+	uses []use
+}
+
+// use is a word that must name an axis, and what it stands in.
+type use struct {
+	word diag.Str
+	in   string
 }
 
 func (r *reader) pos(n *yaml.Node) diag.Pos {
@@ -42,7 +48,7 @@ func (r *reader) document(data []byte) *yaml.Node {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	err := dec.Decode(&doc)
 	if err == io.EOF || err == nil && len(doc.Content) == 0 {
-		r.bad.Add(r.start(), "see docs/matrix.md for an example", "the file is empty")
+		r.bad.Add(r.start(), example, "the file is empty")
 		return nil
 	}
 	if err == nil {
