@@ -183,3 +183,18 @@ func (m *Matrix) known() map[string][]string {
 	}
 	return out
 }
+
+// axisNames lists the file's axes in its order, then the required ones that only
+// defaults give.
+func (m *Matrix) axisNames() []string {
+	var names []string
+	for _, a := range m.Axes {
+		names = append(names, a.Name.Value)
+	}
+	for _, name := range required {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,84 +1,89 @@
 package matrix
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/imgforge/imgforge/internal/compat"
 	"github.com/imgforge/imgforge/internal/diag"
 )
 
 // maxCells bounds a matrix: past it, an axis is a mistake.
 const maxCells = 100_000
 
-// point is a cell before it is judged: a value for each axis.
-type point map[string]diag.Str
-
-// Expand makes the cells: the product of the axes, less exclude, plus include,
-// in the file's order. The error is a diag.List with every impossible cell, each
-// reason once.
+// Expand makes the cells: the product of the axes in the file's order, less
+// exclude, plus include. The error is a diag.List with every problem of every
+// cell, each reason once with the number of cells it strikes.
 func (m *Matrix) Expand() ([]Cell, error) {
-	e := &expansion{matrix: m, reasons: map[diag.Problem]int{}}
+	e := &expansion{matrix: m, names: m.axisNames()}
+	if n := e.count(point{}, m.Axes) + len(m.Include); n > maxCells {
+		e.bad.Add(e.place(), "split the matrix; "+m.sizes(), "the axes make more than %d cells", maxCells)
+		return nil, e.bad.Err()
+	}
 	points := e.product()
-	points = e.exclude(points)
-	points = e.include(points)
+	whole := len(e.bad) == 0 // else what matches nothing may match what is missing
+	points = e.include(e.exclude(points, whole))
 	if len(points) == 0 && len(e.bad) == 0 {
-		e.bad.Add(diag.Pos{File: m.File, Line: 1}, "loosen the exclude entries", "no cell is left")
+		e.bad.Add(e.place(), "loosen the exclude entries", "no cell is left: every one is excluded")
 	}
-	var cells []Cell
-	tags := map[string]Cell{}
-	for _, p := range points {
-		cell := e.cell(p)
-		if first, dup := tags[cell.Tag]; dup && cell.Tag != "" {
-			e.bad.Add(m.Tag.Pos, "name the axes they differ in, such as ${"+differs(first, cell)+"}",
-				"two cells have the tag %q: %s and %s", cell.Tag, first.describe(), cell.describe())
-		}
-		tags[cell.Tag] = cell
-		cells = append(cells, cell)
+	cells := make([]Cell, len(points))
+	for i, p := range points {
+		cells[i] = e.cell(p)
 	}
-	e.report()
-	return cells, e.bad.Err()
+	e.checkTags(points, cells)
+	if whole {
+		e.checkRecipes(points)
+	}
+	e.report(len(points))
+	if err := e.bad.Err(); err != nil {
+		return nil, err
+	}
+	return cells, nil
 }
 
 // expansion is one Expand: what it found wrong so far.
 type expansion struct {
 	matrix  *Matrix
+	names   []string // of all axes
 	bad     diag.List
-	reasons map[diag.Problem]int // a reason, and how many cells it strikes
+	reasons map[diag.Problem]*strike
 }
 
-func (e *expansion) product() []point {
-	points := []point{{}}
-	for name, v := range e.matrix.Defaults {
-		points[0][name] = v
+// point is a cell before it is judged: a value for each axis.
+type point map[string]diag.Str
+
+// place is where a problem of the axes as a whole is shown.
+func (e *expansion) place() diag.Pos {
+	if len(e.matrix.Axes) > 0 {
+		return e.matrix.Axes[0].Name.Pos
 	}
-	for _, axis := range e.matrix.Axes {
-		var next []point
-		for _, p := range points {
-			values := axis.valuesFor(p)
-			if len(values) == 0 {
-				on := axis.Groups[0].WhenAxis
-				e.note(axis.Name.Pos, fmt.Sprintf("add a line `%s %s: [...]`, or exclude it from axis %s", on, p[on].Value, on),
-					"axis %s has no value where %s is %s", axis.Name, on, p[on].Value)
-			}
-			for _, v := range values {
-				q := maps.Clone(p)
-				q[axis.Name.Value] = v
-				if next = append(next, q); len(next) > maxCells {
-					e.bad.Add(axis.Name.Pos, "", "more than %d cells at axis %s", maxCells, axis.Name)
-					return nil
-				}
-			}
+	return diag.Pos{File: e.matrix.File, Line: 1, Col: 1}
+}
+
+// count tells how many points the axes make, without making them; past maxCells
+// it stops.
+func (e *expansion) count(p point, axes []Axis) int {
+	if len(axes) == 0 {
+		return 1
+	}
+	n := 0
+	for _, v := range axes[0].valuesFor(p) {
+		p[axes[0].Name.Value] = v
+		if n += e.count(p, axes[1:]); n > maxCells {
+			break
 		}
-		points = next
 	}
-	if len(e.matrix.Axes) == 0 {
-		return nil
+	return max(n, 1) // a mistake that product tells; it bounds the search
+}
+
+// sizes names how many values each axis has.
+func (m *Matrix) sizes() string {
+	var parts []string
+	for _, a := range m.Axes {
+		parts = append(parts, fmt.Sprintf("%s has %d", a.Name, len(a.all())))
 	}
-	return points
+	return strings.Join(parts, ", ")
 }
 
 // valuesFor lists the axis's values where the other axes are as in p.
@@ -92,15 +97,80 @@ func (a Axis) valuesFor(p point) []diag.Str {
 	return out
 }
 
-func (e *expansion) exclude(points []point) []point {
+func (e *expansion) product() []point {
+	points := []point{{}}
+	for name, v := range e.matrix.Defaults {
+		points[0][name] = v
+	}
+	for _, axis := range e.matrix.Axes {
+		var next []point
+		for _, p := range points {
+			for _, v := range e.values(axis, p) {
+				q := maps.Clone(p)
+				q[axis.Name.Value] = v
+				next = append(next, q)
+			}
+		}
+		points = next
+	}
+	return points
+}
+
+// values is valuesFor, none and repeated ones noted.
+func (e *expansion) values(axis Axis, p point) []diag.Str {
+	var out []diag.Str
+	for _, v := range axis.valuesFor(p) {
+		same := func(o diag.Str) bool { return o.Value == v.Value }
+		if i := slices.IndexFunc(out, same); i >= 0 {
+			e.bad.Add(v.Pos, fmt.Sprintf("the first is on line %d; keep one", out[i].Pos.Line), "axis %s has %q twice%s", axis.Name, v, axis.where(p))
+			continue
+		}
+		out = append(out, v)
+	}
+	if len(out) == 0 {
+		on := axis.Groups[0].WhenAxis // a group that always holds has values
+		e.bad.Add(axis.Name.Pos, fmt.Sprintf("add a line `%s %s: [...]`, or remove that value from axis %s", on, p[on].Value, on),
+			"axis %s has no value%s", axis.Name, axis.where(p))
+	}
+	return out
+}
+
+// where tells what p has for the axes that a depends on: " where cuda is 12.1".
+func (a Axis) where(p point) string {
+	var parts []string
+	for _, g := range a.Groups {
+		if part := g.WhenAxis + " is " + p[g.WhenAxis].Value; g.WhenAxis != "" && !slices.Contains(parts, part) {
+			parts = append(parts, part)
+		}
+	}
+	if parts == nil {
+		return ""
+	}
+	return " where " + strings.Join(parts, " and ")
+}
+
+// exclude drops what a rule matches. Each rule is held to all points, so that
+// rules may overlap; one that matches none of the whole product is noted.
+func (e *expansion) exclude(points []point, whole bool) []point {
+	drop := make([]bool, len(points))
 	for _, rule := range e.matrix.Exclude {
-		before := len(points)
-		points = slices.DeleteFunc(points, func(p point) bool { return p.matches(rule.Values) })
-		if len(points) == before && len(e.bad) == 0 {
+		matched := false
+		for i, p := range points {
+			if p.matches(rule.Values) {
+				drop[i], matched = true, true
+			}
+		}
+		if !matched && whole {
 			e.bad.Add(rule.Pos, "remove it, or mend its values", "this exclude entry matches no cell")
 		}
 	}
-	return points
+	var kept []point
+	for i, p := range points {
+		if !drop[i] {
+			kept = append(kept, p)
+		}
+	}
+	return kept
 }
 
 func (p point) matches(values map[string]diag.Str) bool {
@@ -112,126 +182,53 @@ func (p point) matches(values map[string]diag.Str) bool {
 	return true
 }
 
+// entryKey holds the position of the include entry that made a point; no axis
+// can have its name.
+const entryKey = "@"
+
 func (e *expansion) include(points []point) []point {
+	seen := map[string]diag.Pos{}
+	for _, p := range points {
+		seen[e.key(p)] = p["torch"].Pos
+	}
 	for _, rule := range e.matrix.Include {
-		p := point{}
+		p := point{entryKey: {Pos: rule.Pos}}
 		maps.Copy(p, e.matrix.Defaults)
 		maps.Copy(p, rule.Values)
-		for _, name := range e.axisNames() {
+		var missing []string
+		for _, name := range e.names {
 			if _, ok := p[name]; !ok {
-				e.bad.Add(rule.Pos, "add it here or under defaults", "this include entry has no %s", name)
+				missing = append(missing, name)
 			}
 		}
-		if slices.ContainsFunc(points, func(q point) bool { return q.matches(p) }) {
-			e.bad.Add(rule.Pos, "remove it", "this include entry is a cell already")
+		if len(missing) > 0 {
+			e.bad.Add(rule.Pos, "add it here or under defaults", "this include entry has no %s", strings.Join(missing, ", no "))
 			continue
 		}
-		p[placeKey] = diag.Str{Pos: rule.Pos}
+		if first, dup := seen[e.key(p)]; dup {
+			e.bad.Add(rule.Pos, fmt.Sprintf("the cell comes from line %d; remove this entry", first.Line), "this include entry is a cell already")
+			continue
+		}
+		seen[e.key(p)] = rule.Pos
 		points = append(points, p)
 	}
 	return points
 }
 
-// placeKey holds an included point's own position; no axis can have its name.
-const placeKey = "@"
-
-func (e *expansion) axisNames() []string {
-	names := slices.Clone(required)
-	for _, a := range e.matrix.Axes {
-		if !slices.Contains(names, a.Name.Value) {
-			names = append(names, a.Name.Value)
-		}
+// key tells points apart.
+func (e *expansion) key(p point) string {
+	var b strings.Builder
+	for _, name := range e.names {
+		b.WriteString(p[name].Value + "\x00")
 	}
-	return names
+	return b.String()
 }
 
-// cell judges a point and makes it a cell.
-func (e *expansion) cell(p point) Cell {
-	m := e.matrix
-	c := Cell{
-		CUDA: p["cuda"].Value, Torch: p["torch"].Value, Python: p["python"].Value,
-		Driver: strings.TrimPrefix(p["driver"].Value, ">="), BaseName: p["base"].Value,
-		Base: m.Bases[p["base"].Value], Platform: m.Platform.Value, Free: map[string]string{}, Pos: p["torch"].Pos,
-	}
-	if at, ok := p[placeKey]; ok {
-		c.Pos = at.Pos
-	}
-	for name, v := range p {
-		if !slices.Contains(required, name) && name != placeKey {
-			c.Free[name] = v.Value
-		}
-	}
-	for _, use := range m.Recipes {
-		if p.matches(use.When) {
-			c.Recipes = append(c.Recipes, use.Name)
-		}
-	}
-	c.Tag = render(m.Tag.Value, c.Vars())
-	if m.Tag.Value != "" && !tagForm.MatchString(c.Tag) {
-		e.note(m.Tag.Pos, "a tag is at most 128 of A-Z a-z 0-9 _ . -", "%q is not a usable tag", c.Tag)
-	}
-	e.judge(p, &c)
-	return c
-}
-
-// judge asks compat about a cell: errors are noted where the value at fault
-// stands, warnings go with the cell.
-func (e *expansion) judge(p point, c *Cell) {
-	s := compat.Subject{CUDA: c.CUDA, Torch: c.Torch, Python: c.Python, Driver: c.Driver}
-	if c.Base.Debian != nil {
-		s.Suite = c.Base.Debian.Suite.Value
-	}
-	for _, j := range compat.Judge(s) {
-		switch j.Level {
-		case compat.Error:
-			e.note(at(p, j), j.Why, "%s", j.What)
-		case compat.Warning:
-			c.Warnings = append(c.Warnings, j.String())
-		}
-	}
-}
-
-// at is the position of the value that a judgement is about.
-func at(p point, j compat.Judgement) diag.Pos {
-	if pos := p[j.Field].Pos; pos.Line > 0 {
-		return pos
-	}
-	return p["torch"].Pos
-}
-
-// note counts a reason instead of repeating it for every cell.
-func (e *expansion) note(pos diag.Pos, help, format string, args ...any) {
-	e.reasons[diag.Problem{Pos: pos, What: fmt.Sprintf(format, args...), Help: help}]++
-}
-
-// report turns counted reasons into problems.
-func (e *expansion) report() {
-	for problem, n := range e.reasons {
-		if n > 1 {
-			problem.What += fmt.Sprintf(" (%d cells)", n)
-		}
-		e.bad = append(e.bad, &problem)
-	}
-}
-
-// describe names a cell by its axes.
-func (c Cell) describe() string {
-	parts := []string{"cuda=" + c.CUDA, "torch=" + c.Torch, "python=" + c.Python, "driver=" + c.Driver, "base=" + c.BaseName}
-	for _, name := range slices.Sorted(maps.Keys(c.Free)) {
-		parts = append(parts, name+"="+c.Free[name])
+// describe names a point as a selector would: cuda=12.1,torch=2.4.1.
+func (e *expansion) describe(p point) string {
+	parts := make([]string, len(e.names))
+	for i, name := range e.names {
+		parts[i] = name + "=" + strings.TrimPrefix(p[name].Value, ">=")
 	}
 	return strings.Join(parts, ",")
-}
-
-// differs names the first variable in which two cells differ.
-func differs(a, b Cell) string {
-	va, vb := a.Vars(), b.Vars()
-	for _, name := range slices.SortedFunc(maps.Keys(va), func(x, y string) int {
-		return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y))
-	}) {
-		if va[name] != vb[name] {
-			return name
-		}
-	}
-	return "driver"
 }
