@@ -1,0 +1,114 @@
+// Package imagetest looks into built images for tests: the files of an OCI layout,
+// a root file system made of its layers, and a container that runs in it.
+package imagetest
+
+import (
+	"archive/tar"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+)
+
+// refName is the annotation that names a manifest of a layout.
+const refName = "org.opencontainers.image.ref.name"
+
+// Image is one image of a layout.
+type Image struct {
+	Tag      string
+	Digest   string // of its manifest
+	Manifest *v1.Manifest
+	Config   *v1.ConfigFile
+	v1.Image
+}
+
+// Layers are the digests of the image's layers, base first.
+func (i *Image) LayerDigests() []string {
+	out := make([]string, len(i.Manifest.Layers))
+	for n, l := range i.Manifest.Layers {
+		out[n] = l.Digest.String()
+	}
+	return out
+}
+
+// Open reads an OCI layout and returns its images in the order of its index.
+func Open(t testing.TB, dir string) []*Image {
+	t.Helper()
+	index, err := layout.ImageIndexFromPath(dir)
+	must(t, err)
+	manifest, err := index.IndexManifest()
+	must(t, err)
+	var out []*Image
+	for _, d := range manifest.Manifests {
+		img, err := index.Image(d.Digest)
+		must(t, err)
+		m, err := img.Manifest()
+		must(t, err)
+		c, err := img.ConfigFile()
+		must(t, err)
+		out = append(out, &Image{Tag: d.Annotations[refName], Digest: d.Digest.String(), Manifest: m, Config: c, Image: img})
+	}
+	return out
+}
+
+// Find is the image of a tag; the test ends when there is none.
+func Find(t testing.TB, images []*Image, tag string) *Image {
+	t.Helper()
+	for _, i := range images {
+		if i.Tag == tag {
+			return i
+		}
+	}
+	t.Fatalf("the layout has no %s", tag)
+	return nil
+}
+
+// EachFile calls f with every entry of every layer, and its content.
+func (i *Image) EachFile(t testing.TB, f func(layer int, h *tar.Header, content io.Reader)) {
+	t.Helper()
+	layers, err := i.Image.Layers()
+	must(t, err)
+	for n, l := range layers {
+		r, err := l.Uncompressed()
+		must(t, err)
+		tr := tar.NewReader(r)
+		for {
+			h, err := tr.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			must(t, err)
+			f(n, h, tr)
+		}
+		must(t, r.Close())
+	}
+}
+
+// Extract unpacks the image into dir as a container would see it.
+func (i *Image) Extract(t testing.TB, dir string) {
+	t.Helper()
+	must(t, os.MkdirAll(dir, 0o755))
+	flat := mutate.Extract(i.Image)
+	defer flat.Close()
+	cmd := exec.Command("tar", "--extract", "--numeric-owner", "--preserve-permissions", "--directory", filepath.Clean(dir))
+	cmd.Stdin = flat
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("cannot unpack %s: %v\n%s", i.Tag, err, errs.String())
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
