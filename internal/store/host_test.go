@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/imgforge/imgforge/internal/diag"
+	"github.com/imgforge/imgforge/internal/plan"
+	"github.com/imgforge/imgforge/internal/store/storetest"
 )
 
 // machine is a made-up machine: files below its root, variables, and what its
@@ -100,6 +104,14 @@ Components: main
 				"etc/apt/sources.list":               "deb http://archive.example/ubuntu jammy main universe\n",
 			},
 			map[string]string{},
+		},
+		"a proxy's own names, told apart by suite": {
+			map[string]string{"etc/apt/sources.list": `
+deb https://nexus.example/repository/apt-fixes/ bookworm-security main
+deb https://nexus.example/repository/apt-proxy/ bookworm main
+deb https://old.example/ buster/updates main
+`},
+			map[string]string{"debian": "https://nexus.example/repository/apt-proxy", "debian-security": "https://nexus.example/repository/apt-fixes"},
 		},
 		"a list of mirrors": {
 			map[string]string{
@@ -218,5 +230,55 @@ func TestHostPip(t *testing.T) {
 				t.Errorf("missing says %q, want %q in it", missing, test.missing)
 			}
 		})
+	}
+}
+
+// A run that has every file must not start the machine's Python.
+func TestHostIsReadWhenAFileIsMissing(t *testing.T) {
+	data := content(100)
+	asked := 0
+	env := Environment{Env: map[string]string{"HOME": "/home/ada"}, Root: t.TempDir(), Run: func(context.Context, string, ...string) ([]byte, error) {
+		asked++
+		return []byte("https://default.example/simple\n"), nil
+	}}
+	profiles, err := LoadProfiles([]diag.Str{{Value: "host"}}, nil, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFetcher(t, profiles...)
+	if err := os.WriteFile(f.Store.Path(debBlob(data).SHA256), data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	mustFetch(t, f, debBlob(data))
+	if asked != 0 {
+		t.Errorf("pip was asked %d times though nothing was missing", asked)
+	}
+	for range 2 {
+		if got := f.Indexes(); len(got) != 1 || got[0] != (Index{"host", "https://default.example/simple"}) {
+			t.Errorf("indexes are %v", got)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("pip was asked %d times, want once", asked)
+	}
+}
+
+func TestProxyOfTheEnvironment(t *testing.T) {
+	data := content(1000)
+	proxy := storetest.New(t) // what it is asked as a proxy, it answers as a mirror
+	proxy.Add(debPath, data)
+	f := newFetcher(t, mirrorProfile("far", "http://mirror.invalid"))
+	f.Env = Environment{Env: map[string]string{"http_proxy": proxy.URL}}
+	mustFetch(t, f, debBlob(data))
+	mustHave(t, f, data)
+
+	for name, env := range map[string]map[string]string{
+		"no proxy for the host": {"http_proxy": proxy.URL, "no_proxy": "mirror.invalid"},
+		"none set":              {},
+	} {
+		request := httptest.NewRequest(http.MethodGet, "http://mirror.invalid/", nil)
+		if got, err := (Environment{Env: env}).proxy()(request); got != nil || err != nil {
+			t.Errorf("%s: goes through %v, %v", name, got, err)
+		}
 	}
 }
