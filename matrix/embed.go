@@ -5,5 +5,5 @@ import "embed"
 
 // FS is the shipped files by name.
 //
-//go:embed *.yaml
+//go:embed *.yaml *.lock
 var FS embed.FS

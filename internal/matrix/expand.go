@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/imgforge/imgforge/internal/compat"
 	"github.com/imgforge/imgforge/internal/diag"
 )
 
@@ -16,7 +17,7 @@ const maxCells = 100_000
 // exclude, plus include. The error is a diag.List with every problem of every
 // cell, each reason once with the number of cells it strikes.
 func (m *Matrix) Expand() ([]Cell, error) {
-	e := &expansion{matrix: m, names: m.axisNames()}
+	e := &expansion{matrix: m, names: m.axisNames(), reasons: map[diag.Problem]*strike{}, judged: map[compat.Subject][]compat.Judgement{}}
 	if n := e.count(point{}, m.Axes) + len(m.Include); n > maxCells {
 		e.bad.Add(e.place(), "split the matrix; "+m.sizes(), "the axes make more than %d cells", maxCells)
 		return nil, e.bad.Err()
@@ -48,6 +49,7 @@ type expansion struct {
 	names   []string // of all axes
 	bad     diag.List
 	reasons map[diag.Problem]*strike
+	judged  map[compat.Subject][]compat.Judgement
 }
 
 // point is a cell before it is judged: a value for each axis.

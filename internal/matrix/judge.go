@@ -48,7 +48,10 @@ func (e *expansion) judge(p point, c *Cell) {
 	if c.Base.Debian != nil {
 		s.Suite = c.Base.Debian.Suite.Value
 	}
-	for _, j := range compat.Judge(s) {
+	if _, ok := e.judged[s]; !ok { // cells that differ in free axes share a subject
+		e.judged[s] = compat.Judge(s)
+	}
+	for _, j := range e.judged[s] {
 		switch j.Level {
 		case compat.Error:
 			at, ok := p[j.Field]
@@ -70,9 +73,6 @@ type strike struct {
 
 // strike counts a reason instead of repeating it for every cell.
 func (e *expansion) strike(p point, reason diag.Problem) {
-	if e.reasons == nil {
-		e.reasons = map[diag.Problem]*strike{}
-	}
 	if e.reasons[reason] == nil {
 		e.reasons[reason] = &strike{first: p}
 	}
