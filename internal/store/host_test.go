@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/imgforge/imgforge/internal/diag"
-	"github.com/imgforge/imgforge/internal/plan"
 	"github.com/imgforge/imgforge/internal/store/storetest"
 )
 
