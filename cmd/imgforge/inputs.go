@@ -109,6 +109,9 @@ func (f *inputFlags) choose(all []matrix.Cell) ([]matrix.Cell, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--only %q: %w", text, err)
 		}
+		if err := s.Check(all); err != nil {
+			return nil, fmt.Errorf("--only %q: %w", text, err)
+		}
 		selectors = append(selectors, s)
 	}
 	var out []matrix.Cell
