@@ -15,6 +15,7 @@ import (
 	"github.com/imgforge/imgforge/internal/matrix"
 	"github.com/imgforge/imgforge/internal/recipe"
 	"github.com/imgforge/imgforge/internal/store"
+	matrices "github.com/imgforge/imgforge/matrix"
 	"github.com/imgforge/imgforge/recipes"
 )
 
@@ -29,7 +30,7 @@ type inputFlags struct {
 }
 
 func (f *inputFlags) register(flags *pflag.FlagSet) {
-	flags.StringVarP(&f.matrix, "matrix", "m", "matrix/universal.yaml", "matrix file")
+	flags.StringVarP(&f.matrix, "matrix", "m", "matrix/universal.yaml", "matrix file, or the name of one that is shipped")
 	flags.StringVar(&f.lock, "lock", "", "lock file (default: beside the matrix, with .lock for .yaml)")
 	flags.StringArrayVar(&f.recipes, "recipes", nil, "directory of your own recipes; one of a built-in's name replaces it (repeatable)")
 	flags.StringArrayVar(&f.only, "only", nil, "build only the cells that match, such as 'cuda=12.1,torch=~2.3' (repeatable: any may match)")
@@ -44,6 +45,7 @@ type inputs struct {
 	all      []matrix.Cell
 	recipes  *recipe.Set
 	lock     *lock.File // empty when there is none yet
+	shipped  bool       // the lock is built in, so it cannot be written
 	lockPath string
 	sources  map[string][]byte // recipe files by name
 }
@@ -52,9 +54,9 @@ type inputs struct {
 func (f *inputFlags) load() (*inputs, error) {
 	in := &inputs{lock: &lock.File{}, lockPath: f.lock, sources: map[string][]byte{}}
 	var bad diag.List
-	data, err := os.ReadFile(f.matrix)
+	data, shipped, err := f.readMatrix()
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the matrix: %w; name one with --matrix", err)
+		return nil, err
 	}
 	if in.matrix, err = matrix.Parse(f.matrix, data); err != nil {
 		bad.AddErr(diag.Pos{File: f.matrix}, err)
@@ -69,10 +71,15 @@ func (f *inputFlags) load() (*inputs, error) {
 		bad.AddErr(diag.Pos{}, err)
 	}
 	in.readSources(layers)
+	read := os.ReadFile
 	if in.lockPath == "" {
 		in.lockPath = strings.TrimSuffix(f.matrix, filepath.Ext(f.matrix)) + ".lock"
+		if shipped {
+			in.shipped = true
+			in.lockPath, read = shippedName(f.matrix)+".lock", matrices.FS.ReadFile
+		}
 	}
-	if data, err := os.ReadFile(in.lockPath); err == nil {
+	if data, err := read(in.lockPath); err == nil {
 		if in.lock, err = lock.Parse(in.lockPath, data); err != nil {
 			bad.AddErr(diag.Pos{File: in.lockPath}, err)
 		}
@@ -84,6 +91,25 @@ func (f *inputFlags) load() (*inputs, error) {
 	}
 	in.cells, err = f.choose(in.all)
 	return in, err
+}
+
+// readMatrix reads the matrix: a file, else the one that was shipped under its name.
+func (f *inputFlags) readMatrix() (data []byte, shipped bool, err error) {
+	data, err = os.ReadFile(f.matrix)
+	if errors.Is(err, fs.ErrNotExist) {
+		if built, ferr := matrices.FS.ReadFile(shippedName(f.matrix) + ".yaml"); ferr == nil {
+			return built, true, nil
+		}
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("cannot read the matrix: %w; name a file with --matrix, or one that is shipped: universal", err)
+	}
+	return data, false, nil
+}
+
+// shippedName is universal for universal, universal.yaml and matrix/universal.yaml.
+func shippedName(matrix string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(matrix), "matrix/"), ".yaml")
 }
 
 // readSources keeps recipe files for excerpts in build errors.

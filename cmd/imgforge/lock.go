@@ -53,6 +53,9 @@ A cell that cannot be locked is named with its reason; the others are locked.`,
 			if f.check {
 				return a.checkLock(in, len(f.in.only) == 0)
 			}
+			if in.shipped {
+				return fmt.Errorf("matrix %s is built in, and so is its lock; name a file to write with --lock", f.in.matrix)
+			}
 			return a.lock(cmd.Context(), &f, in)
 		},
 	}
