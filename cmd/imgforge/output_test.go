@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/v1/types"
-	"github.com/google/go-containerregistry/pkg/v1/validate"
 
 	"github.com/imgforge/imgforge/internal/imagetest"
 )
@@ -24,9 +23,7 @@ func TestLayout(t *testing.T) {
 	named := map[string]bool{}
 	for _, img := range images {
 		tags = append(tags, img.Tag)
-		if err := validate.Image(img.Image); err != nil {
-			t.Errorf("%s: %v", img.Tag, err)
-		}
+		img.Validate(t)
 		named[img.Digest], named[img.Manifest.Config.Digest.String()] = true, true
 		for _, l := range img.LayerDigests() {
 			named[l] = true

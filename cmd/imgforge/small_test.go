@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -111,12 +112,14 @@ func failedAs(t *testing.T, rows []report.Row, cell string, class record.Class) 
 }
 
 // with is the locked world with one recipe more, in all cells or in those that
-// match when; building it takes no more than that recipe does.
-func (w world) with(t *testing.T, name, when, recipe string) world {
+// match when, and files of testdata below its files/; building it takes no more
+// than that recipe does.
+func (w world) with(t *testing.T, name, when, recipe string, files ...string) world {
 	t.Helper()
 	dir := t.TempDir()
 	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -127,15 +130,18 @@ func (w world) with(t *testing.T, name, when, recipe string) world {
 		}
 		return string(data)
 	}
+	for _, file := range files {
+		write("recipes/"+file, read(filepath.Join("testdata", filepath.Base(file))))
+	}
 	entry := "  - {name: " + name
 	if when != "" {
 		entry += ", when: {" + when + "}"
 	}
 	write("matrix.yaml", strings.Replace(read(w.matrix), "  - note\n", "  - note\n"+entry+"}\n", 1))
 	write("matrix.lock", read(w.lock))
-	write(name+".yaml", "name: "+name+"\nsummary: a test's own\n"+recipe)
+	write("recipes/"+name+".yaml", "name: "+name+"\nsummary: a test's own\n"+recipe)
 	w.matrix, w.lock, w.dist = filepath.Join(dir, "matrix.yaml"), filepath.Join(dir, "matrix.lock"), filepath.Join(dir, "dist")
-	w.recipes = append(slices.Clone(w.recipes), dir)
+	w.recipes = append(slices.Clone(w.recipes), filepath.Join(dir, "recipes"))
 	imgforge(t, w.args("lock")...).wants(t, exitDone)
 	return w
 }

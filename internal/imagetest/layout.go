@@ -4,7 +4,11 @@ package imagetest
 
 import (
 	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -29,7 +33,7 @@ type Image struct {
 	v1.Image
 }
 
-// Layers are the digests of the image's layers, base first.
+// LayerDigests are the digests of the image's layers, base first.
 func (i *Image) LayerDigests() []string {
 	out := make([]string, len(i.Manifest.Layers))
 	for n, l := range i.Manifest.Layers {
@@ -68,6 +72,53 @@ func Find(t testing.TB, images []*Image, tag string) *Image {
 	}
 	t.Fatalf("the layout has no %s", tag)
 	return nil
+}
+
+// Validate reads every byte of the image and compares it with what names it: the
+// digests and sizes of the manifest, and the digests of the unpacked layers in the
+// configuration. (go-containerregistry's own validation takes all layers for gzip.)
+func (i *Image) Validate(t testing.TB) {
+	t.Helper()
+	raw, err := i.RawManifest()
+	must(t, err)
+	digest, _ := sum(t, io.NopCloser(bytes.NewReader(raw)))
+	is(t, i.Tag+": manifest", digest, i.Digest)
+	raw, err = i.RawConfigFile()
+	must(t, err)
+	digest, _ = sum(t, io.NopCloser(bytes.NewReader(raw)))
+	is(t, i.Tag+": config", digest, i.Manifest.Config.Digest.String())
+	layers, err := i.Image.Layers()
+	must(t, err)
+	is(t, i.Tag+": layers", fmt.Sprint(len(layers)), fmt.Sprint(len(i.Config.RootFS.DiffIDs)))
+	for n, l := range layers {
+		about := fmt.Sprintf("%s: layer %d", i.Tag, n)
+		packed, err := l.Compressed()
+		must(t, err)
+		digest, size := sum(t, packed)
+		is(t, about, digest, i.Manifest.Layers[n].Digest.String())
+		is(t, about+": size", fmt.Sprint(size), fmt.Sprint(i.Manifest.Layers[n].Size))
+		unpacked, err := l.Uncompressed()
+		must(t, err)
+		digest, _ = sum(t, unpacked)
+		is(t, about+", unpacked", digest, i.Config.RootFS.DiffIDs[n].String())
+	}
+}
+
+func is(t testing.TB, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %s, want %s", what, got, want)
+	}
+}
+
+// sum is the digest of what r holds, and how much that is.
+func sum(t testing.TB, r io.ReadCloser) (string, int64) {
+	t.Helper()
+	defer r.Close()
+	h := sha256.New()
+	n, err := io.Copy(h, r)
+	must(t, err)
+	return "sha256:" + hex.EncodeToString(h.Sum(nil)), n
 }
 
 // EachFile calls f with every entry of every layer, and its content.

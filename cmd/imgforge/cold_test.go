@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/imgforge/imgforge/internal/builder"
+)
+
+// elsewhere is the small world, locked and fetched, with an empty engine. The
+// store's files are shared by hard links.
+func elsewhere(t *testing.T, name string) world {
+	t.Helper()
+	w, _ := built(t)
+	from := filepath.Join(w.state, "store", "blobs")
+	w.state, w.dist = filepath.Join(scratch, name), filepath.Join(scratch, name+"-dist")
+	if err := os.MkdirAll(filepath.Join(w.state, "store"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	command(t, "cp", "--archive", "--link", from, filepath.Join(w.state, "store"))
+	t.Cleanup(func() {
+		os.RemoveAll(w.state)
+		os.RemoveAll(w.dist)
+	})
+	return w
+}
+
+// isolated runs its arguments with loopback for a network and another host name.
+var isolated = []string{"unshare", "--net", "--uts", "sh", "-c",
+	`ip link set lo up && hostname elsewhere-machine && umask 077 && exec "$@"`, "sh"}
+
+// From an empty engine, with every network gone but loopback, on a machine of
+// another name, user, time zone, language and umask: the same digests.
+func TestColdBuild(t *testing.T) {
+	w := elsewhere(t, "cold")
+	_, want := built(t)
+	env := append(environ(), "TZ=Asia/Shanghai", "LANG=zh_CN.UTF-8", "LC_ALL=tr_TR.UTF-8", "HOME="+t.TempDir(), "SOURCE_DATE_EPOCH=1234567890")
+	r := start(t, isolated, env, w.args("build", "--json", "--jobs", "3")...).result(t).wants(t, exitDone)
+	if got := digests(rows(t, r)); !maps.Equal(got, digests(want)) {
+		t.Errorf("a cold build gives\n%v\nwant\n%v", got, digests(want))
+	}
+	for _, row := range rows(t, r) {
+		if row.Fetched != 0 {
+			t.Errorf("%s downloaded %d bytes", row.Cell, row.Fetched)
+		}
+	}
+	if !strings.Contains(r.stderr, "base: configure") {
+		t.Error("nothing was built, so nothing was shown")
+	}
+}
+
+// An engine that only has an address gets its files over the session, and gives
+// the same digests.
+func TestBuilderElsewhere(t *testing.T) {
+	w := elsewhere(t, "far")
+	_, want := built(t)
+	engine, err := builder.Start(context.WithoutCancel(t.Context()), filepath.Join(scratch, "far-engine"), builder.Paths{Buildkitd: buildkitd()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(filepath.Join(scratch, "far-engine"))
+	defer engine.Close()
+	r := call(t, append(environ(), "BUILDKIT_HOST=unix:///nonexistent"),
+		w.args("build", "--json", "--only", "driver=535", "--builder", engine.Addr)...).wants(t, exitDone)
+	got := digests(rows(t, r))
+	for _, cell := range []string{cellB, cellC} {
+		if got[cell] != digests(want)[cell] {
+			t.Errorf("%s is %s elsewhere, %s here", cell, got[cell], digests(want)[cell])
+		}
+	}
+	if strings.Contains(r.stderr, "start the engine") {
+		t.Error("an engine of our own was started")
+	}
+	if _, err := os.Stat(filepath.Join(w.state, "engine")); err == nil {
+		t.Error("the state directory has an engine")
+	}
+}
