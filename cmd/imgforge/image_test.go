@@ -121,7 +121,7 @@ func TestImage(t *testing.T) {
 	})
 	t.Run("bytecode", func(t *testing.T) { silent(t, c, 0, nil, "python", "/mnt/bytecode.py") })
 	t.Run("record", func(t *testing.T) { silent(t, c, 0, nil, "python", "/mnt/record.py") })
-	t.Run("imports", func(t *testing.T) { silent(t, c, 0, nil, "python", "/mnt/imports.py") })
+	t.Run("imports", func(t *testing.T) { silent(t, c, 0, nil, "python", "-W", "ignore", "/mnt/imports.py") })
 	t.Run("pip install", func(t *testing.T) { pipInstall(t, c) })
 }
 

@@ -103,9 +103,12 @@ func (w *workshop) close() error {
 func classify(err error) record.Class {
 	var fetch *store.FetchError
 	var step *builder.StepError
+	var push *builder.PushError
 	switch {
 	case errors.As(err, &fetch):
 		return record.ClassMirror
+	case errors.As(err, &push):
+		return record.ClassPush
 	case errors.As(err, &step):
 		return record.ClassBuild
 	case errors.Is(err, plan.ErrStale):

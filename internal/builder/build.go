@@ -78,7 +78,7 @@ func (b *Builder) Build(ctx context.Context, job Job) (Image, error) {
 		return res, nil
 	})
 	if err != nil {
-		return Image{}, err
+		return Image{}, exportError(job, err)
 	}
 	return readImage(ctx, out, resp.ExporterResponse)
 }

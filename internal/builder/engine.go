@@ -63,6 +63,7 @@ func Start(ctx context.Context, dir string, paths Paths) (*Engine, error) {
 	if err := e.own(dir); err != nil {
 		return nil, err
 	}
+	sweep(dir) // what an engine that was killed together with its imgforge left
 	if err := e.spawn(dir, buildkitd, runc); err != nil {
 		return nil, errors.Join(err, e.lock.Unlock())
 	}
@@ -121,6 +122,7 @@ func (e *Engine) spawn(dir, buildkitd, runc string) error {
 		started <- err
 		if err == nil {
 			e.exit = e.cmd.Wait()
+			sweep(dir)
 			close(e.done)
 		}
 	}()
