@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"time"
 
@@ -99,7 +100,7 @@ func (a *app) runBuild(ctx context.Context, f *buildFlags, in *inputs, cells []f
 	layout := newLayout(f.output)
 	run := &forge.Run{
 		Fetcher:  forge.Once(work),
-		Builder:  &cellBuilder{builder: work.builder, in: in, flags: f, display: display},
+		Builder:  &cellBuilder{work: work, in: in, flags: f},
 		Jobs:     f.jobs,
 		FailFast: f.failFast,
 		Emit:     func(ev record.Event) { *events = append(*events, ev) },
@@ -121,17 +122,25 @@ func (a *app) runBuild(ctx context.Context, f *buildFlags, in *inputs, cells []f
 
 // cellBuilder builds plans on an engine, for forge.
 type cellBuilder struct {
-	builder *builder.Builder
-	in      *inputs
-	flags   *buildFlags
-	display *display
+	work  *workshop
+	in    *inputs
+	flags *buildFlags
 }
 
-// Build is forge's Builder.
+// Build is forge's Builder. A file that was damaged in the store is fetched anew,
+// and the build tried once more.
 func (c *cellBuilder) Build(ctx context.Context, p *plan.Plan) (forge.Image, error) {
-	img, err := c.builder.Build(ctx, builder.Job{
-		Plan: p, Sources: c.in.sources, Layout: c.flags.output, Push: c.flags.push, Status: c.display.status,
-	})
+	job := builder.Job{Plan: p, Sources: c.in.sources, Layout: c.flags.output, Push: c.flags.push, Status: c.work.display.status}
+	img, err := c.work.builder.Build(ctx, job)
+	if errors.Is(err, builder.ErrDamaged) {
+		if removed, serr := c.work.store.Sweep(ctx, p.Blobs()); serr != nil || removed == 0 {
+			return forge.Image{}, errors.Join(err, serr)
+		}
+		if _, err = c.work.Fetch(ctx, p.Blobs()); err != nil {
+			return forge.Image{}, err
+		}
+		img, err = c.work.builder.Build(ctx, job)
+	}
 	if err != nil {
 		return forge.Image{}, err
 	}

@@ -55,6 +55,10 @@ func reason(err error) string {
 	return text
 }
 
+// ErrDamaged is wrapped when the engine refused bytes of the store because they
+// have another digest than the plan says.
+var ErrDamaged = errors.New("a file of the store is damaged")
+
 // watch remembers the steps of one solve and the end of their output.
 type watch struct {
 	names  map[digest.Digest]string
@@ -97,6 +101,9 @@ func (w *watch) explain(ctx context.Context, err error) error {
 	step := &StepError{Step: w.names[w.failed], Err: err}
 	if buf := w.logs[w.failed]; buf != nil {
 		step.Log = buf.String()
+	}
+	if text := err.Error(); strings.Contains(text, "digest mismatch") || strings.Contains(text, "unexpected commit digest") {
+		return fmt.Errorf("%w: %w", ErrDamaged, step)
 	}
 	for _, src := range errdefs.Sources(err) {
 		if src.Info != nil && len(src.Ranges) > 0 {

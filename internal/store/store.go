@@ -13,6 +13,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/imgforge/imgforge/internal/plan"
 )
 
 // Store is a directory of files named by their sha256, in the layout of a
@@ -81,6 +83,34 @@ func (s *Store) Put(ctx context.Context, r io.Reader) (sha256sum string, size in
 		return "", 0, fmt.Errorf("store a file: %w", err)
 	}
 	return sum, size, nil
+}
+
+// Sweep hashes the files of blobs again and removes those that are not what their
+// names say, so that they can be fetched anew. It returns how many it removed.
+func (s *Store) Sweep(ctx context.Context, blobs []plan.Blob) (removed int, err error) {
+	for _, b := range blobs {
+		f, err := os.Open(s.Path(b.SHA256))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return removed, err
+		}
+		h := sha256.New()
+		_, err = io.Copy(h, contextReader{ctx, f})
+		f.Close()
+		if err != nil {
+			return removed, err
+		}
+		if hex.EncodeToString(h.Sum(nil)) == b.SHA256 {
+			continue
+		}
+		if err := os.Remove(s.Path(b.SHA256)); err != nil {
+			return removed, err
+		}
+		removed++
+	}
+	return removed, nil
 }
 
 // commit names a whole file by its content. It is synced first: after a power
