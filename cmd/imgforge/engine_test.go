@@ -83,3 +83,16 @@ func TestNoEngine(t *testing.T) {
 		t.Errorf("stderr:\n%s", tail(r.stderr, 20))
 	}
 }
+
+// When both are killed at once, nobody is left to tidy up but the next run.
+func TestBothKilled(t *testing.T) {
+	w := sleeper(t, "315.5")
+	p := startSleeping(t, w)
+	engine := p.engine(t)
+	p.signal(t, p.cmd.Process.Pid, syscall.SIGSTOP) // or it would tidy up after the other
+	p.signal(t, engine, syscall.SIGKILL)
+	p.signal(t, p.cmd.Process.Pid, syscall.SIGKILL)
+	<-p.done
+	worksAgain(t)
+	nothingLeft(t, w, "sleep 315.5")
+}

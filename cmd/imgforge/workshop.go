@@ -175,6 +175,11 @@ func (w *workshop) Fetch(ctx context.Context, blobs []plan.Blob) (int64, error) 
 		t.progress("downloaded", p.Done, p.Bytes)
 	}
 	result, err := w.fetcher.Fetch(ctx, blobs)
+	if err == nil { // else the error says it
+		for _, note := range result.Notes {
+			t.say("mirror %s", note)
+		}
+	}
 	t.end(err)
 	return result.Downloaded, err
 }
