@@ -62,7 +62,6 @@ Exit codes: 0 done; 1 a step or check failed; 2 bad input or usage;
 3 the machine, the network, an engine or a registry, or interrupted.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
 	}
 	root.PersistentFlags().StringVar(&a.state, "state", "", "directory for the store and the embedded engine (default $IMGFORGE_STATE, else the user's state directory)")
 	root.AddCommand(a.buildCommand(), a.planCommand(), a.lockCommand(), a.versionCommand())

@@ -36,6 +36,7 @@ var isolated = []string{"unshare", "--net", "--uts", "sh", "-c",
 // From an empty engine, with every network gone but loopback, on a machine of
 // another name, user, time zone, language and umask: the same digests.
 func TestColdBuild(t *testing.T) {
+	t.Parallel() // with the next: a build from nothing leaves a core idle
 	w := elsewhere(t, "cold")
 	_, want := built(t)
 	env := append(environ(), "TZ=Asia/Shanghai", "LANG=zh_CN.UTF-8", "LC_ALL=tr_TR.UTF-8", "HOME="+t.TempDir(), "SOURCE_DATE_EPOCH=1234567890")
@@ -56,6 +57,7 @@ func TestColdBuild(t *testing.T) {
 // An engine that only has an address gets its files over the session, and gives
 // the same digests.
 func TestBuilderElsewhere(t *testing.T) {
+	t.Parallel()
 	w := elsewhere(t, "far")
 	_, want := built(t)
 	engine, err := builder.Start(context.WithoutCancel(t.Context()), filepath.Join(scratch, "far-engine"), builder.Paths{Buildkitd: buildkitd()})
