@@ -66,6 +66,7 @@ func (l *layout) write() error {
 	if err := replaceFile(filepath.Join(l.dir, ocispecs.ImageLayoutFile), marker); err != nil {
 		return err
 	}
+	_ = os.Remove(filepath.Join(l.dir, "ingest")) // the writer's own, empty once all is written
 	data, err := json.MarshalIndent(index, "", "  ")
 	if err != nil {
 		return err
