@@ -39,7 +39,7 @@ func (cmd Command) Compile(in Inputs) llb.State {
 	for _, id := range cmd.Secrets {
 		opts = append(opts, llb.AddSecret("/run/secrets/"+id, llb.SecretID(id)))
 	}
-	return c.Root().Run(opts...).AddMount("/out", llb.Scratch())
+	return c.root().Run(opts...).AddMount("/out", llb.Scratch())
 }
 
 // input lays out /in.

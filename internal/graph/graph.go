@@ -4,11 +4,12 @@
 package graph
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
 	"path"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -62,7 +63,7 @@ type compiler struct {
 // Compile lowers p. It fails only when the image would have too many layers.
 func Compile(p *plan.Plan, in Inputs) (*Graph, error) {
 	c := &compiler{plan: p, in: in}
-	root := c.layer(c.Root(), "base: "+strconv.Itoa(len(p.Base))+" .debs")
+	root := c.layer(c.root(), "base: "+strconv.Itoa(len(p.Base))+" .debs")
 	base := root
 	if len(p.Debs) > 0 {
 		root = c.layer(c.debs(base), "apt: "+strconv.Itoa(len(p.Debs))+" .debs")
@@ -98,15 +99,9 @@ func Compile(p *plan.Plan, in Inputs) (*Graph, error) {
 	return &Graph{State: image, Config: config, Layers: len(c.layers)}, nil
 }
 
-// Root is the configured base of a plan as one layer; only its Base, Epoch and
-// Platform are used.
-func Root(p *plan.Plan, in Inputs) llb.State {
-	return (&compiler{plan: p, in: in}).Root()
-}
-
-// Root unpacks the bootstrap tar, lets dpkg install every package properly, and
+// root unpacks the bootstrap tar, lets dpkg install every package properly, and
 // squashes the result into one layer.
-func (c *compiler) Root() llb.State {
+func (c *compiler) root() llb.State {
 	unpacked := llb.Scratch().File(llb.Copy(c.in.Blob(c.in.Bootstrap), c.in.Bootstrap.Name, "/", &llb.CopyInfo{
 		AttemptUnpack: true, CreateDestPath: true,
 	}), llb.WithCustomName("base: unpack"))
@@ -155,45 +150,26 @@ func toolPath(tools []plan.Blob) string {
 // files writes a recipe's files to an empty layer, parents first.
 func (c *compiler) files(s plan.Step) llb.State {
 	when := llb.WithCreatedTime(time.Unix(c.plan.Epoch, 0).UTC())
+	action := llb.Mkdir("/", 0o755, when) // there already; a start to chain from
 	made := map[string]bool{"/": true}
-	var action *llb.FileAction
-	chain := func(next func(*llb.FileAction) *llb.FileAction) { action = next(action) }
 	mkdir := func(dir string, mode uint32) {
-		chain(func(a *llb.FileAction) *llb.FileAction {
-			if a == nil {
-				return llb.Mkdir(dir, fileMode(mode), when)
-			}
-			return a.Mkdir(dir, fileMode(mode), when)
-		})
-		made[dir] = true
+		if !made[dir] {
+			action = action.Mkdir(dir, fileMode(mode), when)
+			made[dir] = true
+		}
 	}
-	files := append([]plan.File(nil), s.Files...)
-	sort.SliceStable(files, func(i, j int) bool { return files[i].Path < files[j].Path })
+	files := slices.SortedStableFunc(slices.Values(s.Files), func(a, b plan.File) int { return cmp.Compare(a.Path, b.Path) })
 	for _, f := range files {
 		for _, dir := range parents(f.Path) {
-			if !made[dir] {
-				mkdir(dir, parentMode(dir))
-			}
+			mkdir(dir, parentMode(dir))
 		}
 		switch {
 		case f.Dir:
-			if !made[f.Path] {
-				mkdir(f.Path, f.Mode)
-			}
+			mkdir(f.Path, f.Mode)
 		case f.Link != "":
-			chain(func(a *llb.FileAction) *llb.FileAction {
-				if a == nil {
-					return llb.Symlink(f.Link, f.Path, when)
-				}
-				return a.Symlink(f.Link, f.Path, when)
-			})
+			action = action.Symlink(f.Link, f.Path, when)
 		default:
-			chain(func(a *llb.FileAction) *llb.FileAction {
-				if a == nil {
-					return llb.Mkfile(f.Path, fileMode(f.Mode), f.Content, when)
-				}
-				return a.Mkfile(f.Path, fileMode(f.Mode), f.Content, when)
-			})
+			action = action.Mkfile(f.Path, fileMode(f.Mode), f.Content, when)
 		}
 	}
 	tree := llb.Scratch().File(action, llb.WithCustomName("recipe: "+s.Recipe))
