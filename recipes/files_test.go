@@ -55,6 +55,16 @@ func TestShellSyntax(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The shell of the build's own steps and of this repository.
+	for _, pattern := range []string{"../internal/*/files/*.sh", "../scripts/*", "../.ci/run"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Errorf("%s: %d files, %v", pattern, len(files), err)
+		}
+		for _, file := range files {
+			run(t, exec.Command("shellcheck", file))
+		}
+	}
 	if seen["zsh"] == 0 || seen["sh"] == 0 {
 		t.Errorf("checked %v: the shell files have moved", seen)
 	}

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
 
 	"github.com/imgforge/imgforge/internal/builder"
@@ -69,55 +71,64 @@ func (a *app) build(ctx context.Context, f *buildFlags) error {
 	if f.output, err = filepath.Abs(f.output); err != nil {
 		return err
 	}
+	if f.push != "" {
+		if _, err := name.NewRepository(f.push); err != nil {
+			return fmt.Errorf("--push %q: %w; name a repository without a tag: images are pushed by digest", f.push, err)
+		}
+	}
 	cells := planCells(in)
-	var events []record.Event
+	rec := &recorder{}
+	var late error
 	if anyPlanned(cells) {
-		if err := a.runBuild(ctx, f, in, cells, &events); err != nil {
+		late, err = a.runBuild(ctx, f, in, &forge.Run{Emit: rec.emit}, cells)
+		if err != nil {
 			return err
 		}
 	} else {
-		(&forge.Run{Emit: func(ev record.Event) { events = append(events, ev) }}).Do(ctx, cells)
+		(&forge.Run{Emit: rec.emit}).Do(ctx, cells)
 	}
-	return a.finish(f.json, report.Fold(events))
+	return errors.Join(a.finish(f.json, report.Fold(rec.events)), late)
 }
 
-// runBuild has the engine, the store and the display up while the cells run.
-func (a *app) runBuild(ctx context.Context, f *buildFlags, in *inputs, cells []forge.Cell, events *[]record.Event) error {
+// recorder keeps the events of a run.
+type recorder struct{ events []record.Event }
+
+func (r *recorder) emit(ev record.Event) { r.events = append(r.events, ev) }
+
+// runBuild has the engine, the store and the display up while the cells run. What
+// fails after that is late: the cells' results stand.
+func (a *app) runBuild(ctx context.Context, f *buildFlags, in *inputs, run *forge.Run, cells []forge.Cell) (late, err error) {
 	mirrors, err := a.loadMirrors(&f.in, in.matrix)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	display, err := newDisplay(a.stderr, f.progress)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	work, err := a.openWorkshop(ctx, &f.engine, mirrors, display)
 	if err != nil {
 		display.close()
-		return err
+		return nil, err
 	}
 	work.fetcher.Snapshot = time.Unix(in.lock.Epoch(), 0)
 	layout := newLayout(f.output)
-	run := &forge.Run{
-		Fetcher:  forge.Once(work),
-		Builder:  &cellBuilder{work: work, in: in, flags: f},
-		Jobs:     f.jobs,
-		FailFast: f.failFast,
-		Emit:     func(ev record.Event) { *events = append(*events, ev) },
-		Classify: classify,
-	}
-	run.Do(ctx, cells)
-	display.close()
-	for _, ev := range *events {
+	var errs []error
+	emit := run.Emit
+	run.Emit = func(ev record.Event) {
+		emit(ev)
 		if ev.Built != nil {
-			layout.add(ev.Cell, ev.Built)
+			errs = append(errs, layout.add(ev.Cell, ev.Built))
 		}
 	}
-	if err := layout.write(); err != nil {
-		work.close()
-		return infra(err)
+	run.Fetcher, run.Builder = forge.Once(work), &cellBuilder{work: work, in: in, flags: f}
+	run.Jobs, run.FailFast, run.Classify = f.jobs, f.failFast, classify
+	run.Do(ctx, cells)
+	display.close()
+	if late = errors.Join(append(errs, layout.write(), work.close())...); late != nil {
+		late = infra(late)
 	}
-	return work.close()
+	return late, nil
 }
 
 // cellBuilder builds plans on an engine, for forge.
@@ -127,13 +138,16 @@ type cellBuilder struct {
 	flags *buildFlags
 }
 
-// Build is forge's Builder. A file that was damaged in the store is fetched anew,
-// and the build tried once more.
+// Build is forge's Builder. Files that were damaged in the store are fetched anew,
+// and the build is tried once more.
 func (c *cellBuilder) Build(ctx context.Context, p *plan.Plan) (forge.Image, error) {
 	job := builder.Job{Plan: p, Sources: c.in.sources, Layout: c.flags.output, Push: c.flags.push, Status: c.work.display.status}
 	img, err := c.work.builder.Build(ctx, job)
 	if errors.Is(err, builder.ErrDamaged) {
-		if removed, serr := c.work.store.Sweep(ctx, p.Blobs()); serr != nil || removed == 0 {
+		if _, serr := c.work.store.Sweep(ctx, p.Blobs()); serr != nil {
+			return forge.Image{}, errors.Join(err, serr)
+		}
+		if serr := c.work.builder.Forget(p); serr != nil {
 			return forge.Image{}, errors.Join(err, serr)
 		}
 		if _, err = c.work.Fetch(ctx, p.Blobs()); err != nil {
@@ -164,11 +178,19 @@ func (a *app) finish(asJSON bool, rows []report.Row) error {
 	if err := print(a.stdout, rows); err != nil {
 		return err
 	}
-	code := exitDone
+	// Cells that were stopped because another failed say nothing of their own.
+	code, stopped := exitDone, false
 	for _, r := range rows {
-		if r.Failed != nil {
+		switch {
+		case r.Failed == nil:
+		case r.Failed.Class == record.ClassCancel:
+			stopped = true
+		default:
 			code = max(code, exitOf(r.Failed.Class))
 		}
+	}
+	if stopped && code == exitDone {
+		code = exitInfra
 	}
 	if code != exitDone {
 		return &exitError{code: code}

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -46,21 +47,21 @@ func (l *layout) write() error {
 	}
 	index := ocispecs.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispecs.MediaTypeImageIndex}
 	path := filepath.Join(l.dir, ocispecs.ImageIndexFile)
-	if data, err := os.ReadFile(path); err == nil {
+	switch data, err := os.ReadFile(path); {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		return err
+	default:
 		if err := json.Unmarshal(data, &index); err != nil {
 			return fmt.Errorf("%s is not an OCI index: %w; remove it or choose another --output", path, err)
 		}
 	}
-	byTag := map[string]ocispecs.Descriptor{}
-	for _, d := range append(index.Manifests, l.added...) {
-		byTag[d.Annotations[ocispecs.AnnotationRefName]] = d
-	}
-	index.Manifests = nil
-	for _, d := range byTag {
-		index.Manifests = append(index.Manifests, d)
-	}
-	slices.SortFunc(index.Manifests, func(a, b ocispecs.Descriptor) int {
-		return cmp.Compare(a.Annotations[ocispecs.AnnotationRefName], b.Annotations[ocispecs.AnnotationRefName])
+	index.Manifests = slices.DeleteFunc(index.Manifests, func(d ocispecs.Descriptor) bool {
+		return slices.ContainsFunc(l.added, func(n ocispecs.Descriptor) bool { return tagOf(n) == tagOf(d) })
+	})
+	index.Manifests = append(index.Manifests, l.added...)
+	slices.SortStableFunc(index.Manifests, func(a, b ocispecs.Descriptor) int {
+		return cmp.Compare(tagOf(a), tagOf(b))
 	})
 	marker, _ := json.Marshal(ocispecs.ImageLayout{Version: ocispecs.ImageLayoutVersion})
 	if err := replaceFile(filepath.Join(l.dir, ocispecs.ImageLayoutFile), marker); err != nil {
@@ -73,6 +74,8 @@ func (l *layout) write() error {
 	}
 	return replaceFile(path, append(data, '\n'))
 }
+
+func tagOf(d ocispecs.Descriptor) string { return d.Annotations[ocispecs.AnnotationRefName] }
 
 // replaceFile writes a file whole or not at all.
 func replaceFile(path string, data []byte) error {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/imgforge/imgforge/internal/diag"
 	"github.com/imgforge/imgforge/internal/lock"
+	"github.com/imgforge/imgforge/internal/matrix"
 	"github.com/imgforge/imgforge/internal/plan"
 	"github.com/imgforge/imgforge/internal/report"
 	"github.com/imgforge/imgforge/internal/resolve"
@@ -75,7 +76,7 @@ func (a *app) checkLock(in *inputs, all bool) error {
 	if err != nil {
 		return err
 	}
-	missing, surplus := in.lock.Compare(needs, in.recipeHashes())
+	missing, surplus := in.lock.Compare(needs, in.recipeHashes(in.cells))
 	if !all {
 		surplus = nil
 	}
@@ -93,9 +94,9 @@ func (a *app) checkLock(in *inputs, all bool) error {
 }
 
 // recipeHashes are the hashes of the recipes that cells use.
-func (in *inputs) recipeHashes() map[string]string {
+func (in *inputs) recipeHashes(cells []matrix.Cell) map[string]string {
 	out := map[string]string{}
-	for _, name := range plan.RecipeNames(in.all, in.recipes) {
+	for _, name := range plan.RecipeNames(cells, in.recipes) {
 		if rec, ok := in.recipes.Get(name); ok {
 			out[name] = rec.Hash
 		}
@@ -120,9 +121,9 @@ func (a *app) lock(ctx context.Context, f *lockFlags, in *inputs) error {
 			return err
 		}
 	}
-	next := in.lock.Updated(all, in.recipeHashes(), changeOf(result, ask))
+	next := in.lock.Updated(all, in.recipeHashes(in.all), changeOf(result))
 	if err := replaceFile(in.lockPath, next.Format()); err != nil {
-		return err
+		return infra(err)
 	}
 	a.showLocked(in.lockPath, old, next, result)
 	var bad diag.List
@@ -158,15 +159,20 @@ func toAsk(all, selected []lock.Need, locked *lock.File, upgrade bool) []lock.Ne
 
 func isDebs(n lock.Need) bool { return n.Request.Kind == "base" || n.Request.Kind == "debs" }
 
-// changeOf turns resolve's answers into what the lock takes in. The epoch moves
-// with the .debs: none of their files may be younger, or byte code goes stale.
-func changeOf(r *resolve.Result, ask []lock.Need) lock.Change {
-	c := lock.Change{Archives: r.Archives, Sets: map[string][]lock.Entry{}, NewEpoch: slices.ContainsFunc(ask, isDebs)}
+// changeOf turns resolve's answers into what the lock takes in. A base that was
+// solved anew leaves no old answer of what goes on top of it.
+func changeOf(r *resolve.Result) lock.Change {
+	c := lock.Change{Archives: r.Archives, Sets: map[string][]lock.Entry{}}
 	if r.Epoch > 0 {
 		c.Epoch = strconv.FormatInt(r.Epoch, 10)
 	}
 	for _, answer := range r.Answers {
 		c.Sets[answer.Set] = answer.Entries
+	}
+	for _, fail := range r.Failures {
+		if isDebs(fail.Need) && len(r.Answers) > 0 {
+			c.Unsolved = append(c.Unsolved, fail.Need.Set)
+		}
 	}
 	return c
 }

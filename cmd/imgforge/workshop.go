@@ -34,7 +34,6 @@ func (f *engineFlags) register(flags *pflag.FlagSet) {
 type workshop struct {
 	store   *store.Store
 	fetcher *store.Fetcher
-	engine  *builder.Engine // nil when it lives elsewhere
 	builder *builder.Builder
 	display *display
 
@@ -71,7 +70,6 @@ func (w *workshop) openEngine(ctx context.Context, a *app, f *engineFlags, dir s
 		if err != nil {
 			return err
 		}
-		w.engine = engine
 		w.closers = append(w.closers, engine.Close)
 		url, stop, err := w.store.Serve(ctx, "127.0.0.1:0")
 		if err != nil {
@@ -111,8 +109,6 @@ func classify(err error) record.Class {
 		return record.ClassPush
 	case errors.As(err, &step):
 		return record.ClassBuild
-	case errors.Is(err, plan.ErrStale):
-		return record.ClassPlan
 	}
 	return record.ClassEngine
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,32 +17,86 @@ import (
 )
 
 // bootstrap makes the root tar of a base's .debs, or finds the one made before:
-// it is a pure function of them, so the store remembers its digest.
+// it is a pure function of them, so the store remembers its digest. Cells that
+// want it at once share the work.
 func (b *Builder) bootstrap(ctx context.Context, debs []plan.Blob, epoch int64) (plan.Blob, error) {
-	memo := filepath.Join(b.store.Dir(), "derived", rootKey(debs, epoch))
-	if data, err := os.ReadFile(memo); err == nil {
-		sum := strings.TrimSpace(string(data))
-		if info, err := os.Stat(b.store.Path(sum)); err == nil && b.store.Has(sum) {
-			return plan.Blob{Name: "root.tar", SHA256: sum, Size: info.Size()}, nil
+	memo := b.memo(debs, epoch)
+	made, err, _ := b.roots.Do(memo, func() (any, error) {
+		if root, ok := b.remembered(memo); ok {
+			return root, nil
 		}
-	}
-	r, w := io.Pipe()
-	go func() { w.CloseWithError(rootfs.FromDebs(w, b.opened(debs), epoch)) }()
-	sum, size, err := b.store.Put(ctx, r)
-	_ = r.CloseWithError(err)
-	if err != nil {
-		return plan.Blob{}, fmt.Errorf("cannot unpack the base's packages: %w", err)
-	}
-	if err := os.MkdirAll(filepath.Dir(memo), 0o755); err != nil {
-		return plan.Blob{}, err
-	}
-	return plan.Blob{Name: "root.tar", SHA256: sum, Size: size}, os.WriteFile(memo, []byte(sum+"\n"), 0o644)
+		r, w := io.Pipe()
+		go func() { w.CloseWithError(rootfs.FromDebs(w, b.opened(debs), epoch)) }()
+		sum, size, err := b.store.Put(ctx, r)
+		_ = r.CloseWithError(err)
+		if err != nil {
+			return nil, fmt.Errorf("cannot unpack the base's packages: %w", err)
+		}
+		return plan.Blob{Name: "root.tar", SHA256: sum, Size: size}, writeMemo(memo, sum)
+	})
+	root, _ := made.(plan.Blob)
+	return root, err
 }
 
+// memo is the file that remembers a root's digest.
+func (b *Builder) memo(debs []plan.Blob, epoch int64) string {
+	return filepath.Join(b.store.Dir(), "derived", rootKey(debs, epoch))
+}
+
+func (b *Builder) remembered(memo string) (plan.Blob, bool) {
+	data, err := os.ReadFile(memo)
+	if err != nil {
+		return plan.Blob{}, false
+	}
+	sum := strings.TrimSpace(string(data))
+	info, err := os.Stat(b.store.Path(sum))
+	if err != nil {
+		return plan.Blob{}, false
+	}
+	return plan.Blob{Name: "root.tar", SHA256: sum, Size: info.Size()}, true
+}
+
+// writeMemo writes it whole or not at all: other programs may share the store.
+func writeMemo(memo, sum string) error {
+	if err := os.MkdirAll(filepath.Dir(memo), 0o755); err != nil {
+		return err
+	}
+	tmp := fmt.Sprintf("%s.%d", memo, os.Getpid())
+	if err := os.WriteFile(tmp, []byte(sum+"\n"), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(tmp, memo)
+}
+
+// Forget drops what the store remembers of a plan's root, so that it is made anew.
+func (b *Builder) Forget(p *plan.Plan) error {
+	memo := b.memo(p.Base, p.Epoch)
+	root, ok := b.remembered(memo)
+	if !ok {
+		return nil
+	}
+	return errors.Join(os.Remove(memo), os.Remove(b.store.Path(root.SHA256)))
+}
+
+// opened gives the .debs to rootfs. Each is hashed first: the engine checks what
+// it is given itself, but the root made of these it could not.
 func (b *Builder) opened(debs []plan.Blob) []rootfs.Deb {
 	out := make([]rootfs.Deb, len(debs))
 	for i, d := range debs {
-		out[i] = rootfs.Deb{Name: d.Name, Open: func() (rootfs.File, error) { return os.Open(b.store.Path(d.SHA256)) }}
+		out[i] = rootfs.Deb{Name: d.Name, Open: func() (rootfs.File, error) {
+			f, err := os.Open(b.store.Path(d.SHA256))
+			if err != nil {
+				return nil, err
+			}
+			h := sha256.New()
+			if _, err := io.Copy(h, f); err != nil {
+				return nil, errors.Join(err, f.Close())
+			}
+			if hex.EncodeToString(h.Sum(nil)) != d.SHA256 {
+				return nil, errors.Join(fmt.Errorf("%w: %s", ErrDamaged, d.Name), f.Close())
+			}
+			return f, nil
+		}}
 	}
 	return out
 }

@@ -28,15 +28,6 @@ type Image struct {
 	Blobs    []ocispecs.Descriptor // config first, then layers, base first
 }
 
-// Size is the image's compressed size in bytes, manifest included.
-func (i Image) Size() int64 {
-	n := i.Manifest.Size
-	for _, b := range i.Blobs {
-		n += b.Size
-	}
-	return n
-}
-
 // Job is one image to build.
 type Job struct {
 	Plan    *plan.Plan

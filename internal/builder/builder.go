@@ -18,6 +18,7 @@ import (
 	_ "github.com/moby/buildkit/client/connhelper/ssh"             // ssh://
 	"github.com/moby/buildkit/client/llb"
 	"github.com/opencontainers/go-digest"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/imgforge/imgforge/internal/plan"
 )
@@ -42,7 +43,8 @@ type Builder struct {
 	client  *client.Client
 	store   Store
 	content content.Store // the store, as a session serves it
-	blobURL string        // loopback URL of the store; empty for an engine elsewhere
+	roots   singleflight.Group
+	blobURL string // loopback URL of the store; empty for an engine elsewhere
 
 	layoutsMu sync.Mutex
 	layouts   map[string]content.Store // by directory

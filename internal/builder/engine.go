@@ -93,10 +93,6 @@ func (e *Engine) spawn(dir, buildkitd, runc string) error {
 	if err := e.listenAt(dir); err != nil {
 		return err
 	}
-	log, err := os.Create(e.Log)
-	if err != nil {
-		return fmt.Errorf("cannot write the engine's log: %w", err)
-	}
 	config := filepath.Join(dir, "buildkitd.toml")
 	if err := os.WriteFile(config, engineConfig(dir, e.Addr, runc), 0o600); err != nil {
 		return err
@@ -104,6 +100,10 @@ func (e *Engine) spawn(dir, buildkitd, runc string) error {
 	tmp := filepath.Join(dir, "tmp") // what a killed engine leaves behind is swept here
 	if err := errors.Join(os.RemoveAll(tmp), os.MkdirAll(tmp, 0o700)); err != nil {
 		return err
+	}
+	log, err := os.Create(e.Log)
+	if err != nil {
+		return fmt.Errorf("cannot write the engine's log: %w", err)
 	}
 	e.cmd = exec.Command(buildkitd, "--config", config)
 	e.cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
@@ -178,7 +178,7 @@ func (e *Engine) ready(ctx context.Context) error {
 		case <-e.done:
 			return fmt.Errorf("%w: buildkitd ended at once (%v); the end of %s:\n%s", ErrNoEngine, e.exit, e.Log, tail(e.Log, 12))
 		case <-ctx.Done():
-			return e.silent(ctx)
+			return e.silent(context.Cause(ctx))
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
@@ -188,13 +188,13 @@ func (e *Engine) ready(ctx context.Context) error {
 	}
 	defer c.Close()
 	if _, err := c.Info(ctx); err != nil {
-		return e.silent(ctx)
+		return e.silent(err)
 	}
 	return nil
 }
 
-func (e *Engine) silent(ctx context.Context) error {
-	return fmt.Errorf("%w: buildkitd does not answer on %s; see %s: %w", ErrNoEngine, e.Addr, e.Log, context.Cause(ctx))
+func (e *Engine) silent(err error) error {
+	return fmt.Errorf("%w: buildkitd does not answer on %s; see %s: %w", ErrNoEngine, e.Addr, e.Log, err)
 }
 
 // Ended reports whether the child has ended on its own.

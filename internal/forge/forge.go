@@ -1,5 +1,6 @@
 // Package forge is the order of the stages: plan, fetch, build. It owns the
-// interfaces it consumes and the only goroutines; every arrow emits one event.
+// interfaces it consumes and what cells run beside each other; every arrow emits
+// one event.
 package forge
 
 import (
@@ -24,7 +25,7 @@ type Builder interface {
 // Image is what a build left behind: each part by digest, with its size.
 type Image struct {
 	Digest string
-	Parts  []Part // manifest, config and layers, base last to first does not matter
+	Parts  []Part // manifest, config and layers, in any order
 	Layers int
 	Pushed string // repository@digest, when pushed
 }

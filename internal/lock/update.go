@@ -48,15 +48,27 @@ func (f *File) Compare(needs []Need, recipes map[string]string) (missing, surplu
 type Change struct {
 	Archives []Entry
 	Sets     map[string][]Entry // blobs that answer a set; replaces an earlier answer
-	Epoch    string             // seconds; used when the lock has none or NewEpoch is set
-	NewEpoch bool
+	Unsolved []string           // sets that must be asked again: their earlier answer no longer fits
+	Epoch    string             // seconds; it and the archives are taken in with .debs, or when the lock has none
+}
+
+// hasDebs tells whether any answer brings .debs.
+func (c Change) hasDebs() bool {
+	for _, entries := range c.Sets {
+		if slices.ContainsFunc(entries, func(e Entry) bool { return e.Kind == Deb }) {
+			return true
+		}
+	}
+	return false
 }
 
 // Updated returns a copy of the lock with the change taken in and everything
 // dropped that no need asks for. Answers of sets outside the change stay.
 func (f *File) Updated(needs []Need, recipes map[string]string, c Change) *File {
 	next := &File{Entries: slices.Clone(f.Entries)}
-	next.Put(c.Archives...)
+	for _, set := range c.Unsolved {
+		next.Drop(set)
+	}
 	var answers []Entry
 	for _, set := range slices.Sorted(maps.Keys(c.Sets)) {
 		next.Drop(set)
@@ -68,8 +80,9 @@ func (f *File) Updated(needs []Need, recipes map[string]string, c Change) *File 
 		}
 	}
 	next.Put(answers...)
-	if c.Epoch != "" && (c.NewEpoch || next.Epoch() == 0) {
-		next.Put(Entry{Kind: Epoch, Key: EpochKey, Value: c.Epoch})
+	// They date the .debs: byte code goes stale where a file is younger than the epoch.
+	if c.Epoch != "" && (c.hasDebs() || next.Epoch() == 0) {
+		next.Put(append(slices.Clone(c.Archives), Entry{Kind: Epoch, Key: EpochKey, Value: c.Epoch})...)
 	}
 	for name, hash := range recipes {
 		next.Put(Entry{Kind: Recipe, Key: name, Hash: hash})

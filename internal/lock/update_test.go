@@ -135,7 +135,10 @@ func TestUpdatedReplacesOneSet(t *testing.T) {
 	}
 }
 
+// The epoch dates the .debs, so it and their archives move with them alone.
 func TestUpdatedEpoch(t *testing.T) {
+	debs := map[string][]Entry{"debs/debian12-00000003": {{Kind: Deb, Key: "jq_1_amd64", Value: "debian/pool/main/j/jq/jq_1_amd64.deb", Size: 1, Hash: "sha256:" + hexA}}}
+	wheels := map[string][]Entry{"wheels/one-00000001": {wheelOf("fresh", hexA)}}
 	for _, c := range []struct {
 		had    bool
 		change Change
@@ -143,8 +146,9 @@ func TestUpdatedEpoch(t *testing.T) {
 	}{
 		{true, Change{}, 1735689600},
 		{true, Change{Epoch: "5"}, 1735689600},
-		{true, Change{Epoch: "5", NewEpoch: true}, 5},
-		{true, Change{NewEpoch: true}, 1735689600},
+		{true, Change{Epoch: "5", Sets: wheels}, 1735689600},
+		{true, Change{Epoch: "5", Sets: debs}, 5},
+		{true, Change{Sets: debs}, 1735689600},
 		{false, Change{Epoch: "5"}, 5},
 		{false, Change{}, 0},
 	} {
@@ -155,6 +159,19 @@ func TestUpdatedEpoch(t *testing.T) {
 		if got := f.Updated(exampleNeeds, exampleRecipes, c.change).Epoch(); got != c.want {
 			t.Errorf("had one: %t, %+v: epoch is %d, want %d", c.had, c.change, got, c.want)
 		}
+	}
+}
+
+// A set whose question failed while its base moved must not keep an answer that
+// no longer fits.
+func TestUpdatedUnsolved(t *testing.T) {
+	f, _ := example(t)
+	next := f.Updated(exampleNeeds, exampleRecipes, Change{Unsolved: []string{"wheels/one-00000001"}})
+	if _, ok, _ := next.Picked("wheels/one-00000001"); ok {
+		t.Error("an unsolved set is still answered")
+	}
+	if _, ok, _ := next.Picked("wheels/two-00000002"); !ok {
+		t.Error("another set lost its answer")
 	}
 }
 

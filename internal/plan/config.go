@@ -16,12 +16,6 @@ import (
 	"github.com/imgforge/imgforge/internal/recipe"
 )
 
-// forbidden variables change what the NVIDIA runtime does behind the cell's back.
-var forbidden = map[string]string{
-	"CUDA_VERSION": "alone it makes the NVIDIA runtime demand a driver of that very CUDA; the cell's floor is in NVIDIA_REQUIRE_CUDA",
-	"PATH":         "the planner sets it",
-}
-
 // configOf is the image configuration: the planner's own environment, then what
 // recipes add. Two recipes that set one variable differently are a mistake.
 func configOf(cell matrix.Cell, recipes []*recipe.Recipe, bad *diag.List) Config {
@@ -39,9 +33,6 @@ func configOf(cell matrix.Cell, recipes []*recipe.Recipe, bad *diag.List) Config
 		for _, v := range rec.Env {
 			value, err := recipe.Expand(diag.Str{Pos: v.Pos, Value: v.Value}, varsOf(cell))
 			bad.AddErr(v.Pos, err)
-			if why, no := forbidden[v.Name]; no {
-				bad.Add(v.Pos, why, "recipe %s may not set %s", rec.Name, v.Name)
-			}
 			if other := setBy[v.Name]; other != "" && env[v.Name] != value {
 				bad.Add(v.Pos, "keep one of the two", "recipes %s and %s set %s differently", other, rec.Name, v.Name)
 			}

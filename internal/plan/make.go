@@ -66,14 +66,7 @@ func pickAll(cell matrix.Cell, want requests, locked *lock.File, stale *diag.Lis
 	if locked.Epoch() == 0 {
 		stale.Add(cell.Pos, relock, "the lock has no %s", lock.EpochKey)
 	}
-	ask := []lock.Request{want.base}
-	if len(want.debs.Packages) > 0 {
-		ask = append(ask, want.debs)
-	}
-	if len(want.wheels.Requirements) > 0 {
-		ask = append(ask, want.tools, want.wheels)
-	}
-	for _, r := range ask {
+	for _, r := range want.asked() {
 		entries, ok, err := locked.Picked(r.Set())
 		switch {
 		case err != nil:

@@ -200,18 +200,6 @@ func TestRecipesThatMeet(t *testing.T) {
 	}
 }
 
-// Loading refuses these; so does planning, whatever made the recipe.
-func TestForbiddenEnvironment(t *testing.T) {
-	for name := range forbidden {
-		set := own(t, map[string]string{"bad": ""})
-		rec, _ := set.Get("bad")
-		rec.Env = []recipe.Var{{Name: name, Value: "12.1", Pos: rec.Pos}}
-		if got := refused(t, with(t, "bad"), set); !strings.Contains(got, "recipes/bad.yaml:1:1: recipe bad may not set "+name+"; ") {
-			t.Errorf("got %s", got)
-		}
-	}
-}
-
 // Nothing of the run or the machine is in a plan: neither map order nor clock,
 // environment or working directory.
 func TestMakeIsPure(t *testing.T) {

@@ -55,14 +55,19 @@ func requestsOf(cell matrix.Cell, set *recipe.Set) ([]lock.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+	return r.asked(), nil
+}
+
+// asked are the questions that are not empty.
+func (r requests) asked() []lock.Request {
 	out := []lock.Request{r.base}
 	if len(r.debs.Packages) > 0 {
 		out = append(out, r.debs)
 	}
 	if len(r.wheels.Requirements) > 0 {
-		out = append(out, r.wheels, r.tools)
+		out = append(out, r.tools, r.wheels)
 	}
-	return out, nil
+	return out
 }
 
 func requestsFor(cell matrix.Cell, recipes []*recipe.Recipe) (requests, error) {
