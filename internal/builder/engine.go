@@ -63,7 +63,6 @@ func Start(ctx context.Context, dir string, paths Paths) (*Engine, error) {
 	if err := e.own(dir); err != nil {
 		return nil, err
 	}
-	sweep(dir) // what an engine that was killed together with its imgforge left
 	if err := e.spawn(dir, buildkitd, runc); err != nil {
 		return nil, errors.Join(err, e.lock.Unlock())
 	}
@@ -87,8 +86,8 @@ func (e *Engine) own(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "owner.pid"), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600)
 }
 
-// spawn starts the child with a mount namespace of its own, so that whatever it
-// mounted ends with it, however it ends.
+// spawn starts the child with mount and process namespaces of its own, so that
+// whatever it mounted and whatever its steps run ends with it, however it ends.
 func (e *Engine) spawn(dir, buildkitd, runc string) error {
 	if err := e.listenAt(dir); err != nil {
 		return err
@@ -105,12 +104,13 @@ func (e *Engine) spawn(dir, buildkitd, runc string) error {
 	if err != nil {
 		return fmt.Errorf("cannot write the engine's log: %w", err)
 	}
-	e.cmd = exec.Command(buildkitd, "--config", config)
+	e.cmd = exec.Command("sh", "-c", `mount -t proc proc /proc && exec "$@"`, "sh", buildkitd, "--config", config)
 	e.cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
 	e.cmd.Stdout, e.cmd.Stderr = log, log
 	e.cmd.SysProcAttr = &syscall.SysProcAttr{
-		Setpgid:      true, // Ctrl-C is ours to pass on
-		Pdeathsig:    syscall.SIGTERM,
+		Setpgid:      true,            // Ctrl-C is ours to pass on
+		Pdeathsig:    syscall.SIGKILL, // the first process of a namespace may ignore any other
+		Cloneflags:   syscall.CLONE_NEWPID,
 		Unshareflags: syscall.CLONE_NEWNS,
 	}
 	started := make(chan error)
@@ -122,7 +122,6 @@ func (e *Engine) spawn(dir, buildkitd, runc string) error {
 		started <- err
 		if err == nil {
 			e.exit = e.cmd.Wait()
-			sweep(dir)
 			close(e.done)
 		}
 	}()
