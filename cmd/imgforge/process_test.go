@@ -59,7 +59,7 @@ func (p *process) result(t *testing.T) result {
 // until waits for something, or ends the test.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for range 600 {
+	for range 1200 {
 		if ok() {
 			return
 		}
@@ -151,10 +151,12 @@ func nothingLeft(t *testing.T, w world, step string) {
 	}
 }
 
-// sleeper is a world with one cell whose last step sleeps; it cannot be waited out.
+// sleeper is a world whose last step sleeps longer than any test waits; all steps
+// before it are built.
 func sleeper(t *testing.T, seconds string) world {
 	t.Helper()
-	return locked(t).with(t, "sleeper", "", "run:\n  - name: sleep\n    run: |\n      echo now sleeping\n      exec sleep "+seconds+"\n")
+	w, _ := built(t)
+	return w.with(t, "sleeper", "", "run:\n  - name: sleep\n    run: |\n      echo now sleeping\n      exec sleep "+seconds+"\n")
 }
 
 // startSleeping runs the program until its step sleeps.
