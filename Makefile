@@ -20,7 +20,7 @@ quickstart: setup build ## build a real CUDA 12.1 PyTorch image, from nothing
 	scripts/quickstart
 
 test: setup build check ## run every test
-	go test ./...
+	go test -timeout 20m ./...
 
 setup: ## install what is missing (runc and a few test programs); needs root only then
 	scripts/setup

@@ -72,7 +72,7 @@ func pickAll(cell matrix.Cell, want requests, locked *lock.File, stale *diag.Lis
 		case err != nil:
 			stale.Add(cell.Pos, relock, "%s", err)
 		case !ok:
-			stale.Add(cell.Pos, relock, "cell %s: its %s are not locked (%s)", cell.Tag, r.Kind, r.Set())
+			stale.Add(cell.Pos, relock, "cell %s: nothing is locked for its %s (%s)", cell.Tag, r.Kind, r.Set())
 		}
 		for _, e := range entries {
 			out[r.Kind] = append(out[r.Kind], blobOf(e))
