@@ -76,6 +76,10 @@ func (a *app) build(ctx context.Context, f *buildFlags) error {
 			return fmt.Errorf("--push %q: %w; name a repository without a tag: images are pushed by digest", f.push, err)
 		}
 	}
+	if epoch := in.lock.Epoch(); time.Now().Unix() < epoch {
+		return infra(fmt.Errorf("this machine's clock is behind the lock's epoch, %s: files would keep the times of the build; set the clock",
+			time.Unix(epoch, 0).UTC().Format(time.RFC3339)))
+	}
 	cells := planCells(in)
 	rec := &recorder{}
 	var late error

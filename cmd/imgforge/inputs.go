@@ -65,7 +65,13 @@ func (f *inputFlags) load() (*inputs, error) {
 	}
 	layers := []recipe.Layer{{Name: "recipes", FS: recipes.FS}}
 	for _, dir := range f.recipes {
-		layers = append(layers, recipe.Layer{Name: dir, FS: os.DirFS(dir)})
+		root, err := os.OpenRoot(dir) // no link in it leads out of it
+		if err != nil {
+			bad.AddErr(diag.Pos{}, fmt.Errorf("--recipes: %w", err))
+			continue
+		}
+		defer root.Close()
+		layers = append(layers, recipe.Layer{Name: dir, FS: root.FS()})
 	}
 	if in.recipes, err = recipe.Load(layers...); err != nil {
 		bad.AddErr(diag.Pos{}, err)
