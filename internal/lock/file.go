@@ -178,12 +178,7 @@ func (f *File) Epoch() int64 {
 // Picked returns the blobs that answer a set, in the lock's order, and false
 // when the lock has no answer. A pick of "-" answers with nothing. A pick without its blob is an error.
 func (f *File) Picked(set string) ([]Entry, bool, error) {
-	blobs := map[string]Entry{}
-	for _, e := range f.Entries {
-		if e.Kind == Deb || e.Kind == Wheel {
-			blobs[e.Key] = e
-		}
-	}
+	blobs := f.Blobs()
 	var out []Entry
 	answered := false
 	for _, e := range f.Entries {
