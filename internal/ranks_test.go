@@ -13,9 +13,9 @@ const module = "github.com/imgforge/imgforge"
 // rank orders the packages: each may import only those of a lower rank.
 var rank = map[string]int{
 	"internal/diag": 0, "internal/version": 0, "internal/record": 0,
-	"internal/compat": 1, "internal/recipe": 1, "internal/lock": 1,
-	"internal/matrix": 2,
-	"internal/plan":   3, "internal/report": 3,
+	"internal/compat": 1, "internal/yamlpos": 1, "internal/lock": 1,
+	"internal/matrix": 2, "internal/recipe": 2,
+	"internal/plan": 3, "internal/report": 3,
 	"internal/graph": 4, "internal/forge": 4, "internal/rootfs": 4,
 	"internal/resolve": 5, "internal/store": 5, "internal/store/storetest": 5, "internal/builder": 5, "internal/imagetest": 5,
 	"cmd/imgforge": 6,

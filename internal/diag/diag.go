@@ -167,6 +167,16 @@ func Nearest(got string, candidates []string) string {
 	return best
 }
 
+// Allowed is the help for a word that is not among names: the one it was likely
+// meant to be, and all that are allowed.
+func Allowed(got string, names []string) string {
+	help := "allowed: " + strings.Join(names, ", ")
+	if near := Nearest(got, names); near != "" {
+		return fmt.Sprintf("did you mean %q? %s", near, help)
+	}
+	return help
+}
+
 // distance is the Levenshtein distance between a and b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)

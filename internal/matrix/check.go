@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,11 +28,11 @@ func (r *reader) checkAxes(top *yaml.Node, m *Matrix) {
 		names[name] = true
 	}
 	if len(missing) > 0 {
-		r.fail(top, "list their values under axes, or one under defaults", "no axis %s", strings.Join(missing, ", no axis "))
+		r.Fail(top, "list their values under axes, or one under defaults", "no axis %s", strings.Join(missing, ", no axis "))
 	}
 	for _, u := range r.uses {
 		if !names[u.word.Value] {
-			r.bad.Add(u.word.Pos, allowed(u.word.Value, keys(names)), "unknown axis %q in %s", u.word.Value, u.in)
+			r.Bad.Add(u.word.Pos, diag.Allowed(u.word.Value, slices.Sorted(maps.Keys(names))), "unknown axis %q in %s", u.word.Value, u.in)
 		}
 	}
 	r.checkConditions(m)
@@ -72,11 +73,11 @@ func (r *reader) checkConditions(m *Matrix) {
 			on := slices.IndexFunc(m.Axes, func(o Axis) bool { return o.Name.Value == g.WhenAxis })
 			switch {
 			case on < 0:
-				r.bad.Add(g.Pos, "write one of axes, above it", "axis %s depends on %q, which is no axis", a.Name, g.WhenAxis)
+				r.Bad.Add(g.Pos, "write one of axes, above it", "axis %s depends on %q, which is no axis", a.Name, g.WhenAxis)
 			case on >= i:
-				r.bad.Add(g.Pos, "write "+g.WhenAxis+" above it", "axis %s depends on %s, which comes after it", a.Name, g.WhenAxis)
+				r.Bad.Add(g.Pos, "write "+g.WhenAxis+" above it", "axis %s depends on %s, which comes after it", a.Name, g.WhenAxis)
 			case !m.Axes[on].has(g.WhenValue):
-				r.bad.Add(g.Pos, "its values: "+strings.Join(m.Axes[on].all(), ", "), "axis %s has no value %q", g.WhenAxis, g.WhenValue)
+				r.Bad.Add(g.Pos, "its values: "+strings.Join(m.Axes[on].all(), ", "), "axis %s has no value %q", g.WhenAxis, g.WhenValue)
 			}
 		}
 	}
@@ -86,7 +87,7 @@ func (r *reader) checkConditions(m *Matrix) {
 func (r *reader) checkKnown(values map[string]diag.Str, known map[string][]string, what string) {
 	for name, v := range values {
 		if has := known[name]; v.Value != "" && len(has) > 0 && !slices.Contains(has, v.Value) {
-			r.bad.Add(v.Pos, "its values: "+strings.Join(has, ", "), "%s names the %s %q, which no cell has", what, name, v.Value)
+			r.Bad.Add(v.Pos, "its values: "+strings.Join(has, ", "), "%s names the %s %q, which no cell has", what, name, v.Value)
 		}
 	}
 }
@@ -106,28 +107,28 @@ func (r *reader) checkValue(axis string, v diag.Str, m *Matrix) {
 	switch axis {
 	case "base":
 		if _, ok := m.Bases[v.Value]; !ok && len(m.Bases) > 0 {
-			r.bad.Add(v.Pos, allowed(v.Value, keys(m.Bases)), "unknown base %q", v.Value)
+			r.Bad.Add(v.Pos, diag.Allowed(v.Value, slices.Sorted(maps.Keys(m.Bases))), "unknown base %q", v.Value)
 		}
 	case "cuda":
 		if _, err := version.ParseCUDA(v.Value); err != nil {
-			r.bad.Add(v.Pos, "", "cuda: %s", err)
+			r.Bad.Add(v.Pos, "", "cuda: %s", err)
 		} else if !slices.Contains(compat.CUDAs(), v.Value) {
-			r.bad.Add(v.Pos, "known: "+strings.Join(compat.CUDAs(), ", "), "no torch is built for CUDA %q", v.Value)
+			r.Bad.Add(v.Pos, "known: "+strings.Join(compat.CUDAs(), ", "), "no torch is built for CUDA %q", v.Value)
 		}
 	case "torch":
 		if !exactForm.MatchString(v.Value) {
-			r.bad.Add(v.Pos, matches(v.Value), "torch %q is not an exact version", v.Value)
+			r.Bad.Add(v.Pos, matches(v.Value), "torch %q is not an exact version", v.Value)
 		}
 	case "python":
 		if !pythonForm.MatchString(v.Value) {
-			r.bad.Add(v.Pos, "such as \"3.11\"", "python %q is not of the form 3.N", v.Value)
+			r.Bad.Add(v.Pos, "such as \"3.11\"", "python %q is not of the form 3.N", v.Value)
 		}
 	case "driver":
 		bare := strings.TrimLeft(v.Value, "<>=~^ ")
 		if _, err := version.ParseDriver(bare); err != nil {
-			r.bad.Add(v.Pos, "such as \">=525.60.13\"", "driver %q is not a floor", v.Value)
+			r.Bad.Add(v.Pos, "such as \">=525.60.13\"", "driver %q is not a floor", v.Value)
 		} else if !floorForm.MatchString(v.Value) {
-			r.bad.Add(v.Pos, fmt.Sprintf("write %q", ">="+strings.TrimSpace(bare)), "driver %q is not a floor", v.Value)
+			r.Bad.Add(v.Pos, fmt.Sprintf("write %q", ">="+strings.TrimSpace(bare)), "driver %q is not a floor", v.Value)
 		}
 	}
 }

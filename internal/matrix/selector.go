@@ -2,11 +2,13 @@ package matrix
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/imgforge/imgforge/internal/diag"
 	"github.com/imgforge/imgforge/internal/version"
 )
 
@@ -77,10 +79,10 @@ func (s Selector) Check(cells []Cell) error {
 	if len(cells) == 0 {
 		return nil
 	}
-	names := append(keys(cells[0].Vars()), "tag")
+	names := append(slices.Sorted(maps.Keys(cells[0].Vars())), "tag")
 	for _, p := range s.parts {
 		if !slices.Contains(names, p.axis) {
-			return fmt.Errorf("no cell has an axis %q; %s", p.axis, allowed(p.axis, names))
+			return fmt.Errorf("no cell has an axis %q; %s", p.axis, diag.Allowed(p.axis, names))
 		}
 	}
 	return nil

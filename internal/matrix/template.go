@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/imgforge/imgforge/internal/diag"
 )
 
 // Vars are the cell's values as templates name them: its axes, cuda.major,
@@ -43,11 +45,11 @@ func (r *reader) checkTemplate(m *Matrix) {
 	names := sample.Vars()
 	used, err := placeholders(m.Tag.Value)
 	if err != nil {
-		r.bad.Add(m.Tag.Pos, "write names as ${torch}", "tag: %s", err)
+		r.Bad.Add(m.Tag.Pos, "write names as ${torch}", "tag: %s", err)
 	}
 	for _, name := range used {
 		if _, ok := names[name]; !ok {
-			r.bad.Add(m.Tag.Pos, allowed(name, keys(names)), "the tag names %q, which no cell has", name)
+			r.Bad.Add(m.Tag.Pos, diag.Allowed(name, slices.Sorted(maps.Keys(names))), "the tag names %q, which no cell has", name)
 		}
 	}
 }

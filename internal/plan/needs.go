@@ -114,7 +114,7 @@ func recipesOf(cell matrix.Cell, set *recipe.Set) ([]*recipe.Recipe, error) {
 		}
 		rec, ok := set.Get(name.Value)
 		if !ok {
-			bad.Add(name.Pos, unknownRecipe(name.Value, set), "unknown recipe %q", name.Value)
+			bad.Add(name.Pos, diag.Allowed(name.Value, set.Names()), "unknown recipe %q", name.Value)
 			continue
 		}
 		listed[name.Value] = name
@@ -133,14 +133,6 @@ func recipesOf(cell matrix.Cell, set *recipe.Set) ([]*recipe.Recipe, error) {
 		}
 	}
 	return out, bad.Err()
-}
-
-func unknownRecipe(name string, set *recipe.Set) string {
-	help := "known recipes: " + strings.Join(set.Names(), ", ")
-	if near := diag.Nearest(name, set.Names()); near != "" {
-		return fmt.Sprintf("did you mean %q? %s", near, help)
-	}
-	return help
 }
 
 // varsOf is what a recipe's templates may name.

@@ -139,7 +139,7 @@ func TestNeedsRefuses(t *testing.T) {
 		recipes []string
 		want    []string
 	}{
-		"unknown":   {[]string{"lab", "zhs"}, []string{`m.yaml:2:5: unknown recipe "zhs"; did you mean "zsh"? known recipes: fish, kernel, lab, python, typo, zsh`}},
+		"unknown":   {[]string{"lab", "zhs"}, []string{`m.yaml:2:5: unknown recipe "zhs"; did you mean "zsh"? allowed: fish, kernel, lab, python, typo, zsh`}},
 		"requires":  {[]string{"kernel"}, []string{`m.yaml:1:5: recipe kernel requires lab; list "lab" before it`}},
 		"conflicts": {[]string{"fish", "zsh"}, []string{"m.yaml:2:5: recipes zsh and fish exclude each other"}},
 		"at once": {[]string{"kernel", "nosuchthing", "zsh", "fish"}, []string{

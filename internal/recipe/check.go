@@ -34,9 +34,9 @@ var owned = map[string]string{
 }
 
 func (p *parser) checkDeb(s diag.Str) string {
-	name := skeleton(s, p.bad)
+	name := skeleton(s, &p.Bad)
 	if !debName.MatchString(name) {
-		p.bad.Add(s.Pos, "give the bare name, such as libglib2.0-0; the lock chooses version and architecture",
+		p.Bad.Add(s.Pos, "give the bare name, such as libglib2.0-0; the lock chooses version and architecture",
 			"%q is no name of a Debian package", s.Value)
 		return ""
 	}
@@ -53,9 +53,9 @@ func (p *parser) checkLimit(s diag.Str) string {
 	switch {
 	case m == nil:
 	case m[2] != "":
-		p.bad.Add(s.Pos, "extras belong under wheels", "limit %q has extras", s.Value)
+		p.Bad.Add(s.Pos, "extras belong under wheels", "limit %q has extras", s.Value)
 	case m[3] == "":
-		p.bad.Add(s.Pos, "write one, such as numpy<2", "limit %q bounds no version", s.Value)
+		p.Bad.Add(s.Pos, "write one, such as numpy<2", "limit %q bounds no version", s.Value)
 	}
 	return name
 }
@@ -63,17 +63,17 @@ func (p *parser) checkLimit(s diag.Str) string {
 // requirement checks a PEP 508 requirement. It returns the distribution's
 // normalized name with the marker, and the parts; nil when it is no requirement.
 func (p *parser) requirement(s diag.Str) (string, []string) {
-	form := strings.TrimSpace(skeleton(s, p.bad))
+	form := strings.TrimSpace(skeleton(s, &p.Bad))
 	m := requirement.FindStringSubmatch(form)
 	switch {
 	case strings.HasPrefix(form, "-") || strings.Contains(form, " --"):
-		p.bad.Add(s.Pos, "name distributions only: never an extra index, an index is chosen by the lock", "%q is an option of pip", s.Value)
+		p.Bad.Add(s.Pos, "name distributions only: never an extra index, an index is chosen by the lock", "%q is an option of pip", s.Value)
 		return "", nil
 	case strings.Contains(form, "://") || strings.Contains(strings.SplitN(form, ";", 2)[0], "@"):
-		p.bad.Add(s.Pos, "name and version only: the lock finds the file, never an extra index", "%q names a URL", s.Value)
+		p.Bad.Add(s.Pos, "name and version only: the lock finds the file, never an extra index", "%q names a URL", s.Value)
 		return "", nil
 	case m == nil:
-		p.bad.Add(s.Pos, "write it as name, name==1.2 or name[extra]>=1,<2", "%q is no requirement", s.Value)
+		p.Bad.Add(s.Pos, "write it as name, name==1.2 or name[extra]>=1,<2", "%q is no requirement", s.Value)
 		return "", nil
 	case strings.Contains(s.Value, "${") && m[1] == "0":
 		return s.Value, m // the name itself is a template
@@ -88,6 +88,6 @@ func (p *parser) checkPort(s diag.Str) string {
 			return s.Value
 		}
 	}
-	p.bad.Add(s.Pos, "write it as 8888/tcp or 8888/udp, from 1 to 65535", "%q is no port", s.Value)
+	p.Bad.Add(s.Pos, "write it as 8888/tcp or 8888/udp, from 1 to 65535", "%q is no port", s.Value)
 	return ""
 }

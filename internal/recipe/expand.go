@@ -25,7 +25,7 @@ func Expand(s diag.Str, vars Vars) (string, error) {
 		case ok:
 			out.WriteString(value)
 		default:
-			bad.Add(s.Pos, nearest(part.name, slices.Sorted(maps.Keys(vars)))+"; write $$ for a $ of its own", "unknown name ${%s} in %q", part.name, s.Value)
+			bad.Add(s.Pos, diag.Allowed(part.name, slices.Sorted(maps.Keys(vars)))+"; write $$ for a $ of its own", "unknown name ${%s} in %q", part.name, s.Value)
 		}
 	}
 	return out.String(), bad.Err()

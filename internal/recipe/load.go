@@ -10,6 +10,7 @@ import (
 	"golang.org/x/mod/sumdb/dirhash"
 
 	"github.com/imgforge/imgforge/internal/diag"
+	"github.com/imgforge/imgforge/internal/yamlpos"
 )
 
 // Layer is a place recipes come from: *.yaml at its root, and what they ship
@@ -60,12 +61,13 @@ func (l Layer) load(name string, bad *diag.List) *Recipe {
 		return nil
 	}
 	p := parser{
-		reader:  reader{file: l.pos(name).File, bad: bad},
+		Reader:  yamlpos.Reader{File: l.pos(name).File},
 		layer:   l.FS,
 		stem:    strings.TrimSuffix(name, ".yaml"),
 		shipped: map[string][]byte{name: data},
 	}
-	doc := p.document(data)
+	defer func() { *bad = append(*bad, p.Bad...) }()
+	doc := p.Document(data, "recipe", "write at least name and summary")
 	if doc == nil {
 		return nil
 	}
@@ -99,16 +101,7 @@ func (s *Set) checkNames(bad *diag.List) {
 			if _, ok := s.byName[other.Value]; ok {
 				continue
 			}
-			bad.Add(other.Pos, nearest(other.Value, names), "unknown recipe %q", other.Value)
+			bad.Add(other.Pos, diag.Allowed(other.Value, names), "unknown recipe %q", other.Value)
 		}
 	}
-}
-
-// nearest helps with a name that is not among those allowed.
-func nearest(got string, allowed []string) string {
-	help := "allowed: " + strings.Join(allowed, ", ")
-	if near := diag.Nearest(got, allowed); near != "" {
-		help = "did you mean \"" + near + "\"? " + help
-	}
-	return help
 }

@@ -7,28 +7,34 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/imgforge/imgforge/internal/diag"
+	"github.com/imgforge/imgforge/internal/yamlpos"
 )
 
 // parser reads one recipe file.
 type parser struct {
-	reader
+	yamlpos.Reader
 	layer   fs.FS
 	stem    string            // the file's name without .yaml, which the recipe must have
 	shipped map[string][]byte // every file read, for the hash
 }
 
+var recipeKeys = []string{"name", "summary", "requires", "conflicts", "debs",
+	"wheels", "limits", "env", "files", "run", "cmd", "ports"}
+
+// listHelp is how a list of entries is written.
+const listHelp = "write it as `- item` lines"
+
 // recipe reads the whole document. What is wrong is reported and left out.
 func (p *parser) recipe(doc *yaml.Node) *Recipe {
-	f := p.fields(doc, "a recipe", "name", "summary", "requires", "conflicts", "debs",
-		"wheels", "limits", "env", "files", "run", "cmd", "ports")
-	rec := &Recipe{Name: p.stem, Pos: p.pos(doc)}
+	f := p.Fields(doc, "a recipe", recipeKeys)
+	rec := &Recipe{Name: p.stem, Pos: p.Pos(doc)}
 	p.name(doc, f["name"])
 	rec.Summary = p.summary(doc, f["summary"])
 	rec.Requires = p.others(f["requires"], "requires")
 	rec.Conflicts = p.others(f["conflicts"], "conflicts")
 	for _, both := range rec.Requires {
 		if has(rec.Conflicts, both.Value) {
-			p.bad.Add(both.Pos, "keep one", "%q is both required and in conflict", both.Value)
+			p.Bad.Add(both.Pos, "keep one", "%q is both required and in conflict", both.Value)
 		}
 	}
 	rec.Debs = p.unique(f["debs"], "debs", p.checkDeb)
@@ -37,13 +43,13 @@ func (p *parser) recipe(doc *yaml.Node) *Recipe {
 	rec.Env = p.env(f["env"])
 	rec.Files = p.files(f["files"])
 	rec.Run = p.run(f["run"])
-	for _, word := range p.items(f["cmd"], "cmd") {
-		if s, ok := p.text(word, "an item of cmd"); ok {
+	for _, word := range p.Items(f["cmd"], "cmd", listHelp) {
+		if s, ok := p.String(word, "an item of cmd"); ok {
 			rec.Cmd = append(rec.Cmd, s.Value)
 		}
 	}
 	if len(rec.Cmd) > 0 && rec.Cmd[0] == "" {
-		p.problem(f["cmd"], "", "cmd has no program")
+		p.Fail(f["cmd"], "", "cmd has no program")
 	}
 	for _, port := range p.unique(f["ports"], "ports", p.checkPort) {
 		rec.Ports = append(rec.Ports, port.Value)
@@ -53,17 +59,17 @@ func (p *parser) recipe(doc *yaml.Node) *Recipe {
 
 func (p *parser) name(doc, n *yaml.Node) {
 	if !recipeName.MatchString(p.stem) {
-		p.bad.Add(diag.Pos{File: p.file}, "use small letters, digits and single dashes", "%q is no recipe name", p.stem)
+		p.Bad.Add(diag.Pos{File: p.File}, "use small letters, digits and single dashes", "%q is no recipe name", p.stem)
 	}
 	if s, ok := p.need(doc, n, "name", "the recipe"); ok && s.Value != p.stem {
-		p.problem(n, "name it "+p.stem+", or rename the file", "name %q differs from the file's", s.Value)
+		p.Fail(n, "name it "+p.stem+", or rename the file", "name %q differs from the file's", s.Value)
 	}
 }
 
 func (p *parser) summary(doc, n *yaml.Node) string {
 	s, ok := p.need(doc, n, "summary", "the recipe")
 	if ok && strings.ContainsAny(s.Value, "\n\r") {
-		p.problem(n, "", "summary must be one line")
+		p.Fail(n, "", "summary must be one line")
 	}
 	return s.Value
 }
@@ -72,7 +78,7 @@ func (p *parser) summary(doc, n *yaml.Node) string {
 func (p *parser) others(n *yaml.Node, what string) []diag.Str {
 	return p.unique(n, what, func(s diag.Str) string {
 		if s.Value == p.stem {
-			p.bad.Add(s.Pos, "", "a recipe cannot name itself in %s", what)
+			p.Bad.Add(s.Pos, "", "a recipe cannot name itself in %s", what)
 		}
 		return s.Value
 	})
@@ -82,14 +88,14 @@ func (p *parser) others(n *yaml.Node, what string) []diag.Str {
 // returns what may not occur again.
 func (p *parser) unique(n *yaml.Node, what string, identity func(diag.Str) string) []diag.Str {
 	first := map[string]diag.Pos{}
-	list := p.strs(n, what)
+	list := p.Strings(n, what)
 	for _, s := range list {
 		id := identity(s)
 		if id == "" {
 			continue
 		}
 		if at, twice := first[id]; twice {
-			p.bad.Add(s.Pos, "keep one", "%s lists %s twice; first on line %d", what, id, at.Line)
+			p.Bad.Add(s.Pos, "keep one", "%s lists %s twice; first on line %d", what, id, at.Line)
 			continue
 		}
 		first[id] = s.Pos
@@ -98,23 +104,20 @@ func (p *parser) unique(n *yaml.Node, what string, identity func(diag.Str) strin
 }
 
 func (p *parser) env(n *yaml.Node) []Var {
-	if n == nil {
-		return nil
-	}
 	var out []Var
-	for _, kv := range p.pairs(n, "env") {
-		name := kv[0].Value
+	for _, e := range p.Mapping(n, "env") {
+		name := e.Key.Value
 		if !envName.MatchString(name) {
-			p.problem(kv[0], "use letters, digits and _", "%q is no name of a variable", name)
+			p.Bad.Add(e.Key.Pos, "use letters, digits and _", "%q is no name of a variable", name)
 		}
 		if why := owned[name]; why != "" {
-			p.problem(kv[0], why, "a recipe may not set %s", name)
+			p.Bad.Add(e.Key.Pos, why, "a recipe may not set %s", name)
 		}
-		value, ok := p.text(kv[1], name)
+		value, ok := p.String(e.Value, name)
 		if !ok {
 			continue
 		}
-		skeleton(value, p.bad)
+		skeleton(value, &p.Bad)
 		out = append(out, Var{Pos: value.Pos, Name: name, Value: value.Value})
 	}
 	return out
@@ -122,14 +125,14 @@ func (p *parser) env(n *yaml.Node) []Var {
 
 func (p *parser) run(n *yaml.Node) []Run {
 	var out []Run
-	for _, item := range p.items(n, "run") {
-		f := p.fields(item, "a run step", "name", "run")
-		step := Run{Pos: p.pos(item)}
+	for _, item := range p.Items(n, "run", listHelp) {
+		f := p.Fields(item, "a run step", []string{"name", "run"})
+		step := Run{Pos: p.Pos(item)}
 		if name, ok := p.need(item, f["name"], "name", "a run step"); ok {
 			step.Name = name.Value
 		}
 		if command, ok := p.need(item, f["run"], "run", "a run step"); ok {
-			skeleton(command, p.bad)
+			skeleton(command, &p.Bad)
 			step.Command, step.Pos = command.Value, command.Pos
 		}
 		out = append(out, step)
@@ -140,12 +143,12 @@ func (p *parser) run(n *yaml.Node) []Run {
 // need reads a string that must be there.
 func (p *parser) need(item, n *yaml.Node, key, what string) (diag.Str, bool) {
 	if n == nil {
-		if item.Kind == yaml.MappingNode {
-			p.problem(item, "add `"+key+": ...`", "%s has no %s", what, key)
+		if yamlpos.Deref(item).Kind == yaml.MappingNode {
+			p.Fail(item, "add `"+key+": ...`", "%s has no %s", what, key)
 		}
 		return diag.Str{}, false
 	}
-	return p.str(n, key)
+	return p.Filled(n, key)
 }
 
 func has(list []diag.Str, value string) bool {

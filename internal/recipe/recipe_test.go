@@ -128,6 +128,24 @@ func TestLaterLayerReplaces(t *testing.T) {
 	}
 }
 
+func TestAnchors(t *testing.T) {
+	set, err := Load(Layer{FS: fstest.MapFS{"a.yaml": {Data: []byte(`
+name: a
+summary: &s one
+env: {A: *s}
+files:
+  - &f {path: /a, content: *s}
+  - {<<: *f, path: /b}
+`)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := set.Get("a")
+	if len(a.Files) != 2 || a.Files[1].Path != "/b" || string(a.Files[1].Content) != "one" || a.Env[0].Value != "one" {
+		t.Errorf("got %+v", a)
+	}
+}
+
 func TestUnreadableLayer(t *testing.T) {
 	if _, err := Load(Layer{Name: "gone", FS: os.DirFS("testdata/no-such")}); err == nil || !strings.HasPrefix(err.Error(), "gone: ") {
 		t.Errorf("got %v", err)
