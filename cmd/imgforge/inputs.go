@@ -27,6 +27,9 @@ type inputFlags struct {
 	only    []string
 	mirrors []string
 	profile string
+
+	locks bool // the lock may be missing: the command is about making it
+	mend  bool // and may hold the conflicts of a merge
 }
 
 func (f *inputFlags) register(flags *pflag.FlagSet) {
@@ -86,11 +89,15 @@ func (f *inputFlags) load() (*inputs, error) {
 		}
 	}
 	if data, err := read(in.lockPath); err == nil {
-		if in.lock, err = lock.Parse(in.lockPath, data); err != nil {
+		parse := lock.Parse
+		if f.mend {
+			parse = lock.Mend
+		}
+		if in.lock, err = parse(in.lockPath, data); err != nil {
 			bad.AddErr(diag.Pos{File: in.lockPath}, err)
 		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		bad.AddErr(diag.Pos{}, err)
+	} else if !errors.Is(err, fs.ErrNotExist) || f.lock != "" && !f.locks {
+		bad.Add(diag.Pos{}, "name another, or make it: `imgforge lock --matrix "+f.matrix+" --lock "+in.lockPath+"`", "cannot read the lock: %s", err)
 	}
 	if err := bad.Err(); err != nil {
 		return nil, err

@@ -47,6 +47,7 @@ host: any mirror can serve them, none can change them.
 A cell that cannot be locked is named with its reason; the others are locked.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.in.locks, f.in.mend = true, !f.check
 			in, err := f.in.load()
 			if err != nil {
 				return err
@@ -143,7 +144,7 @@ func toAsk(all, selected []lock.Need, locked *lock.File, upgrade bool) []lock.Ne
 	wanted := map[string]bool{}
 	moved := map[string]bool{} // bases whose .debs are resolved anew
 	for _, n := range selected {
-		_, ok, err := locked.Picked(n.Set)
+		_, ok, err := locked.Answer(n.Set, n.Request)
 		if ok && err == nil && !upgrade {
 			continue
 		}

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-
-	"github.com/imgforge/imgforge/internal/diag"
 )
 
 // header is the first line; its number changes when old programs must not read on.
@@ -22,6 +20,12 @@ const header = "# imgforge lock 1"
 
 // EpochKey is the key of the one epoch entry.
 const EpochKey = "source-date-epoch"
+
+// The epoch must be a time that a zip and a gzip header can hold.
+const (
+	firstEpoch = 315532800 // 1980-01-01
+	lastEpoch  = 1<<32 - 1 // 2106-02-07
+)
 
 // File is a lock in memory: sorted, each entry once.
 type File struct {
@@ -37,108 +41,63 @@ var (
 	wheelForm  = regexp.MustCompile(`^[a-z][a-z0-9-]*(/[a-z0-9]+)?:[A-Za-z0-9]([A-Za-z0-9._-]*)==[^/]+$`) // likewise
 )
 
-// Parse reads a lock; every bad line is reported with its position.
-func Parse(file string, data []byte) (*File, error) {
-	var bad diag.List
-	if first, _, _ := bytes.Cut(data, []byte("\n")); strings.TrimRight(string(first), "\r") != header {
-		bad.Add(diag.Pos{File: file, Line: 1, Col: 1}, "write it anew with `imgforge lock`", "not an imgforge lock of version 1")
-		return nil, bad.Err()
-	}
-	f := &File{}
-	seen := map[string]int{}
-	n := 0
-	for line := range strings.Lines(string(data)) {
-		n++
-		line = strings.TrimRight(line, "\r\n")
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		at := diag.Pos{File: file, Line: n, Col: 1}
-		e, err := parseLine(line)
-		if err != nil {
-			bad.Add(at, "write it anew with `imgforge lock`", "%s", err)
-			continue
-		}
-		if was, dup := seen[e.id()]; dup {
-			bad.Add(at, "keep one and run `imgforge lock`", "%s %s is already on line %d", e.Kind, e.Key, was)
-			continue
-		}
-		seen[e.id()] = n
-		f.Entries = append(f.Entries, e)
-	}
-	f.sort()
-	return f, bad.Err()
-}
-
-func parseLine(line string) (Entry, error) {
-	fields := strings.Split(line, " ")
-	if len(fields) != 5 {
-		return Entry{}, fmt.Errorf("a line has five fields (kind key value size hash), this one has %d", len(fields))
-	}
-	e := Entry{Kind: Kind(fields[0]), Key: fields[1], Value: blank(fields[2]), Hash: blank(fields[4])}
-	if !slices.Contains(kinds, e.Kind) {
-		return Entry{}, fmt.Errorf("unknown kind %q; kinds are %v", fields[0], kinds)
-	}
-	if e.Key == "" || e.Key == "-" {
-		return Entry{}, fmt.Errorf("%s without a key", e.Kind)
-	}
-	if fields[3] != "-" {
-		size, err := strconv.ParseInt(fields[3], 10, 64)
-		if err != nil || size < 0 {
-			return Entry{}, fmt.Errorf("size %q is not a number of bytes", fields[3])
-		}
-		e.Size = size
-	}
-	return e, e.check()
-}
-
 // check holds an entry to its kind.
 func (e Entry) check() error {
 	if strings.Contains(e.Key+" "+e.Value, "://") {
-		return fmt.Errorf("%s %s names a host; locks hold none", e.Kind, e.Key)
+		return in(e.field("://"), "%s %s names a host; locks hold none", e.Kind, e.Key)
 	}
 	if strings.ContainsFunc(e.Key+e.Value, unicode.IsSpace) {
-		return fmt.Errorf("%s %q holds white space", e.Kind, e.Key)
+		return in(1, "%s %q holds white space", e.Kind, e.Key)
 	}
 	switch e.Kind {
 	case Deb, Wheel:
 		return e.checkBlob()
 	case Archive:
 		if _, err := time.Parse(time.RFC3339, e.Value); err != nil || !sha256Form.MatchString(e.Hash) {
-			return fmt.Errorf("archive %s must be `archive SUITE DATE - sha256:<64 hex digits>`, the date as 2006-01-02T15:04:05Z", e.Key)
+			return in(2, "archive %s must be `archive SUITE DATE - sha256:<64 hex digits>`, the date as 2006-01-02T15:04:05Z", e.Key)
 		}
 	case Recipe:
 		if !treeForm.MatchString(e.Hash) || e.Value != "" {
-			return fmt.Errorf("recipe %s must be `recipe NAME - - h1:<base64>`, not %q", e.Key, e.Hash)
+			return in(2, "recipe %s must be `recipe NAME - - h1:<base64>`, not %q", e.Key, e.Hash)
 		}
 	case Pick:
-		if e.Value == "" || e.Hash != "" {
-			return fmt.Errorf("pick %s must be `pick SET BLOB - -`", e.Key)
+		if e.Value == "" && !strings.HasPrefix(e.Key, "debs/") || e.Hash != "" { // a base may have all that is asked
+			return in(2, "pick %s must be `pick SET BLOB - -`", e.Key)
 		}
 	case Epoch:
-		if s, err := strconv.ParseInt(e.Value, 10, 64); err != nil || s <= 0 || e.Key != EpochKey || e.Hash != "" {
-			return fmt.Errorf("epoch must be `epoch %s SECONDS - -`", EpochKey)
+		if s, err := strconv.ParseInt(e.Value, 10, 64); err != nil || e.Key != EpochKey || e.Hash != "" {
+			return in(1, "epoch must be `epoch %s SECONDS - -`", EpochKey)
+		} else if s < firstEpoch || s > lastEpoch {
+			return in(2, "epoch %s is out of range: from %d (1980) to %d (2106), the years that wheels and gzip can write", e.Value, firstEpoch, lastEpoch)
 		}
 	}
 	if e.Size != 0 {
-		return fmt.Errorf("%s %s has no size", e.Kind, e.Key)
+		return in(3, "%s %s has no size", e.Kind, e.Key)
 	}
 	return nil
 }
 
+// field is the number of the field that holds text.
+func (e Entry) field(text string) int {
+	if strings.Contains(e.Key, text) {
+		return 1
+	}
+	return 2
+}
+
 func (e Entry) checkBlob() error {
 	if !sha256Form.MatchString(e.Hash) {
-		return fmt.Errorf("%s %s needs a hash of the form sha256:<64 hex digits>, not %q", e.Kind, e.Key, e.Hash)
+		return in(4, "%s %s needs a hash of the form sha256:<64 hex digits>, not %q", e.Kind, e.Key, e.Hash)
 	}
 	if strings.ContainsAny(e.Key, "/\\") {
-		return fmt.Errorf("%s %q holds a separator", e.Kind, e.Key)
+		return in(1, "%s %q holds a separator", e.Kind, e.Key)
 	}
 	form, help := debForm, "archive/path"
 	if e.Kind == Wheel {
 		form, help = wheelForm, "index:name==version"
 	}
 	if !form.MatchString(e.Value) || path.Clean(e.Value) != e.Value {
-		return fmt.Errorf("%s %s needs an origin of the form %s, without a host, not %q", e.Kind, e.Key, help, e.Value)
+		return in(2, "%s %s needs an origin of the form %s, without a host, not %q", e.Kind, e.Key, help, e.Value)
 	}
 	return nil
 }
@@ -280,13 +239,15 @@ func dash(s string) string {
 	return s
 }
 
-// Blobs returns the deb and wheel entries by key.
+// Blobs returns the entries that are files, by key.
 func (f *File) Blobs() map[string]Entry {
 	out := map[string]Entry{}
 	for _, e := range f.Entries {
-		if e.Kind == Deb || e.Kind == Wheel {
+		if isBlob(e.Kind) {
 			out[e.Key] = e
 		}
 	}
 	return out
 }
+
+func isBlob(k Kind) bool { return k == Deb || k == Wheel }

@@ -12,7 +12,7 @@ func (f *File) Compare(needs []Need, recipes map[string]string) (missing, surplu
 	sets := map[string]bool{}
 	for _, n := range needs {
 		sets[n.Set] = true
-		if _, ok, err := f.Picked(n.Set); !ok {
+		if _, ok, err := f.Answer(n.Set, n.Request); !ok {
 			missing = append(missing, fmt.Sprintf("%s: %s, needed by %s", n.Pos, n.Set, n.Cells[0]))
 		} else if err != nil {
 			missing = append(missing, fmt.Sprintf("%s: %s", n.Pos, err))

@@ -67,12 +67,13 @@ func pickAll(cell matrix.Cell, want requests, locked *lock.File, stale *diag.Lis
 		stale.Add(cell.Pos, relock, "the lock has no %s", lock.EpochKey)
 	}
 	for _, r := range want.asked() {
-		entries, ok, err := locked.Picked(r.Set())
+		set := r.Set()
+		entries, ok, err := locked.Answer(set, r)
 		switch {
 		case err != nil:
 			stale.Add(cell.Pos, relock, "%s", err)
 		case !ok:
-			stale.Add(cell.Pos, relock, "cell %s: nothing is locked for its %s (%s)", cell.Tag, r.Kind, r.Set())
+			stale.Add(cell.Pos, relock, "cell %s: nothing is locked for its %s (%s)", cell.Tag, r.Kind, set)
 		}
 		for _, e := range entries {
 			out[r.Kind] = append(out[r.Kind], blobOf(e))

@@ -62,8 +62,23 @@ func (s *session) debs(ctx context.Context, needs []lock.Need) {
 			s.fail(n, "is the package in "+n.Request.Suite+" "+strings.Join(components(n.Request), " ")+"?", solved[i].err)
 			continue
 		}
+		if name := virtual(n.Request.Packages, append(solved[i].debs, base[0].debs...)); name != "" {
+			s.fail(n, "name the package that is wanted", fmt.Errorf("%s is no package of its own: others provide it", name))
+			continue
+		}
 		s.answer(n, entriesOf(solved[i].debs))
 	}
+}
+
+// virtual is the first name that apt answered with a package of another name, or
+// "". A lock shows by its names that it is complete, so it takes real ones alone.
+func virtual(names []string, debs []*deb) string {
+	for _, name := range names {
+		if !slices.ContainsFunc(debs, func(d *deb) bool { return d.name == name }) {
+			return name
+		}
+	}
+	return ""
 }
 
 // basesOf lists the base needs, and those that debs needs imply.

@@ -146,3 +146,13 @@ func FuzzParsePackages(f *testing.F) {
 		_, _ = u.closure(u.minimal())
 	})
 }
+
+func TestVirtual(t *testing.T) {
+	debs := []*deb{{name: "mawk"}, {name: "zsh"}}
+	if got := virtual([]string{"zsh", "awk"}, debs); got != "awk" {
+		t.Errorf("got %q, want awk", got)
+	}
+	if got := virtual([]string{"zsh", "mawk"}, debs); got != "" {
+		t.Errorf("%q is a package of its own", got)
+	}
+}
