@@ -35,6 +35,9 @@ func (f *File) judge(set string, r Request, picked []Entry) error {
 			lacks = append(lacks, name)
 		}
 	}
+	if len(lacks) > 0 && r.Kind == "debs" && r.On != "" {
+		return nil // the base may have them; what it has is not in the lock
+	}
 	if len(lacks) > 0 && r.Kind == "debs" {
 		below, _, err := f.Picked(r.OfBase().Set())
 		if err != nil {

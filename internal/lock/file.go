@@ -32,13 +32,15 @@ type File struct {
 	Entries []Entry
 }
 
-var kinds = []Kind{Archive, Deb, Epoch, Pick, Recipe, Wheel}
+var kinds = []Kind{Archive, Deb, Epoch, Fact, Image, Pick, Recipe, Rootfs, Wheel}
 
 var (
 	sha256Form = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 	treeForm   = regexp.MustCompile(`^h1:[A-Za-z0-9+/]{43}=$`)
 	debForm    = regexp.MustCompile(`^[a-z][a-z0-9-]*(/[^/]+)+$`)                                         // no dot: no host
 	wheelForm  = regexp.MustCompile(`^[a-z][a-z0-9-]*(/[a-z0-9]+)?:[A-Za-z0-9]([A-Za-z0-9._-]*)==[^/]+$`) // likewise
+	mediaForm  = regexp.MustCompile(`^application/vnd\.[a-z0-9.+-]+$`)
+	nameForm   = regexp.MustCompile(`^[a-z][a-z0-9_-]*$`)
 )
 
 // check holds an entry to its kind.
@@ -50,8 +52,15 @@ func (e Entry) check() error {
 		return in(1, "%s %q holds white space", e.Kind, e.Key)
 	}
 	switch e.Kind {
-	case Deb, Wheel:
+	case Deb, Wheel, Image, Rootfs:
 		return e.checkBlob()
+	case Fact:
+		if err := checkFact(e.Value); err != nil {
+			return in(2, "%s", err)
+		}
+		if e.Hash != "" {
+			return in(4, "fact %s has no hash", e.Key)
+		}
 	case Archive:
 		if _, err := time.Parse(time.RFC3339, e.Value); err != nil || !sha256Form.MatchString(e.Hash) {
 			return in(2, "archive %s must be `archive SUITE DATE - sha256:<64 hex digits>`, the date as 2006-01-02T15:04:05Z", e.Key)
@@ -93,8 +102,13 @@ func (e Entry) checkBlob() error {
 		return in(1, "%s %q holds a separator", e.Kind, e.Key)
 	}
 	form, help := debForm, "archive/path"
-	if e.Kind == Wheel {
+	switch e.Kind {
+	case Wheel:
 		form, help = wheelForm, "index:name==version"
+	case Image:
+		form, help = mediaForm, "media type"
+	case Rootfs:
+		form, help = nameForm, "name of a base"
 	}
 	if !form.MatchString(e.Value) || path.Clean(e.Value) != e.Value {
 		return in(2, "%s %s needs an origin of the form %s, without a host, not %q", e.Kind, e.Key, help, e.Value)
@@ -195,9 +209,9 @@ func (f *File) Keep(sets, recipes map[string]bool) {
 	}
 	f.Entries = slices.DeleteFunc(f.Entries, func(e Entry) bool {
 		switch e.Kind {
-		case Pick:
+		case Pick, Fact:
 			return !sets[e.Key]
-		case Deb, Wheel:
+		case Deb, Wheel, Image, Rootfs:
 			return !named[e.Key]
 		case Recipe:
 			return !recipes[e.Key]
@@ -206,9 +220,9 @@ func (f *File) Keep(sets, recipes map[string]bool) {
 	})
 }
 
-// Drop removes a set's picks; blobs stay until Keep.
+// Drop removes a set's picks and facts; blobs stay until Keep.
 func (f *File) Drop(set string) {
-	f.Entries = slices.DeleteFunc(f.Entries, func(e Entry) bool { return e.Kind == Pick && e.Key == set })
+	f.Entries = slices.DeleteFunc(f.Entries, func(e Entry) bool { return (e.Kind == Pick || e.Kind == Fact) && e.Key == set })
 }
 
 func (f *File) sort() {
@@ -219,7 +233,7 @@ func (f *File) sort() {
 
 // id is what may stand once. A set has many picks, so its values count.
 func (e Entry) id() string {
-	if e.Kind == Pick {
+	if e.Kind == Pick || e.Kind == Fact {
 		return string(e.Kind) + " " + e.Key + " " + e.Value
 	}
 	return string(e.Kind) + " " + e.Key
@@ -250,4 +264,4 @@ func (f *File) Blobs() map[string]Entry {
 	return out
 }
 
-func isBlob(k Kind) bool { return k == Deb || k == Wheel }
+func isBlob(k Kind) bool { return k == Deb || k == Wheel || k == Image || k == Rootfs }

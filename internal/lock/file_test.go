@@ -30,13 +30,24 @@ func example(t testing.TB) (*File, []byte) {
 }
 
 func TestRoundTrip(t *testing.T) {
-	f, data := example(t)
-	if got := f.Format(); string(got) != string(data) {
-		t.Errorf("read and written again, the lock is\n%s", got)
+	var all []Entry
+	for _, name := range []string{"testdata/example.lock", "testdata/bases.lock"} {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := Parse(name, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := f.Format(); string(got) != string(data) {
+			t.Errorf("read and written again, %s is\n%s", name, got)
+		}
+		all = append(all, f.Entries...)
 	}
 	for _, kind := range kinds {
-		if !slices.ContainsFunc(f.Entries, func(e Entry) bool { return e.Kind == kind }) {
-			t.Errorf("the example has no %s", kind)
+		if !slices.ContainsFunc(all, func(e Entry) bool { return e.Kind == kind }) {
+			t.Errorf("the examples have no %s", kind)
 		}
 	}
 }

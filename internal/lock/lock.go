@@ -1,7 +1,7 @@
 // Package lock is the lock file: flat, sorted, one entry a line, no host names.
 //
 // A line is five fields: kind, key, value, size, hash ("-" where a field has no
-// meaning). Blobs (deb, wheel) stand once; pick lines say which blobs answer
+// meaning). Blobs (deb, image, rootfs, wheel) stand once; pick lines say which blobs answer
 // which request, so that cells which ask the same share one answer.
 package lock
 
@@ -23,8 +23,11 @@ const (
 	Archive Kind = "archive" // key suite, value Release date, hash of InRelease
 	Deb     Kind = "deb"     // key name_version_arch, value archive/pool path
 	Epoch   Kind = "epoch"   // key "source-date-epoch", value seconds
-	Pick    Kind = "pick"    // key set, value key of a deb or wheel entry
+	Fact    Kind = "fact"    // key set of a base, value NAME=VALUE: one of its Facts
+	Image   Kind = "image"   // key BASE_ARCH_PART, value media type: a part of a registry image
+	Pick    Kind = "pick"    // key set, value key of a blob's entry
 	Recipe  Kind = "recipe"  // key name, hash of its tree
+	Rootfs  Kind = "rootfs"  // key file name, value name of the base
 	Wheel   Kind = "wheel"   // key file name, value index:name==version
 )
 
@@ -40,8 +43,12 @@ type Entry struct {
 // Request is what must be resolved together. Equal requests have equal answers
 // in one lock, whichever cells ask.
 type Request struct {
-	Kind         string   `json:"kind"` // base, debs, wheels or tools
-	Base         string   `json:"base"` // name of the base in the matrix
+	Kind         string   `json:"kind"`                  // base, debs, wheels or tools
+	Base         string   `json:"base"`                  // name of the base in the matrix
+	Image        string   `json:"image,omitempty"`       // of a base: reference of a registry image
+	Rootfs       string   `json:"rootfs,omitempty"`      // of a base: sha256 of a tarball, in hex
+	On           string   `json:"on,omitempty"`          // digest of the image or tarball that debs and wheels go on
+	Interpreter  string   `json:"interpreter,omitempty"` // Python of that image that wheels are for
 	Suite        string   `json:"suite,omitempty"`
 	Components   []string `json:"components,omitempty"`
 	Arch         string   `json:"arch"`               // Debian architecture
@@ -51,12 +58,13 @@ type Request struct {
 	Torch        string   `json:"torch,omitempty"`
 	Requirements []string `json:"requirements,omitempty"` // PEP 508, sorted
 	Constraints  []string `json:"constraints,omitempty"`  // PEP 508, sorted
+	Excluded     []string `json:"excluded,omitempty"`     // distributions that the base keeps, sorted
 }
 
 // Set names the request: readable, and equal for equal requests alone. The order
 // of its lists means nothing.
 func (r Request) Set() string {
-	for _, list := range []*[]string{&r.Components, &r.Packages, &r.Requirements, &r.Constraints} {
+	for _, list := range []*[]string{&r.Components, &r.Packages, &r.Requirements, &r.Constraints, &r.Excluded} {
 		*list = slices.Sorted(slices.Values(*list)) // a copy: the caller keeps its own
 	}
 	canonical, _ := json.Marshal(r)

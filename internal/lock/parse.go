@@ -117,7 +117,7 @@ func (r *reader) fit() {
 }
 
 // holds says what the sets of each kind are made of.
-var holds = map[string][]Kind{"base": {Deb}, "debs": {Deb}, "tools": {Wheel}, "wheels": {Wheel}}
+var holds = map[string][]Kind{"base": {Deb, Image, Rootfs}, "debs": {Deb}, "tools": {Wheel}, "wheels": {Wheel}}
 
 func (r *reader) add(col int, help, format string, args ...any) {
 	r.bad.Add(diag.Pos{File: r.name, Line: r.line, Col: col}, help, format, args...)

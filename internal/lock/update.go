@@ -47,7 +47,7 @@ func (f *File) Compare(needs []Need, recipes map[string]string) (missing, surplu
 // Change is what resolving brought.
 type Change struct {
 	Archives []Entry
-	Sets     map[string][]Entry // blobs that answer a set; replaces an earlier answer
+	Sets     map[string][]Entry // blobs and facts that answer a set; replaces an earlier answer
 	Unsolved []string           // sets that must be asked again: their earlier answer no longer fits
 	Epoch    string             // seconds; it and the archives are taken in with .debs, or when the lock has none
 }
@@ -76,7 +76,9 @@ func (f *File) Updated(needs []Need, recipes map[string]string, c Change) *File 
 			next.Put(Entry{Kind: Pick, Key: set}) // answered, with nothing to add
 		}
 		for _, e := range c.Sets[set] {
-			answers = append(answers, e, Entry{Kind: Pick, Key: set, Value: e.Key})
+			if answers = append(answers, e); e.Kind != Fact {
+				answers = append(answers, Entry{Kind: Pick, Key: set, Value: e.Key})
+			}
 		}
 	}
 	next.Put(answers...)

@@ -189,6 +189,7 @@ func fullRequest() Request {
 		Kind: "wheels", Base: "debian12", Suite: "bookworm", Components: []string{"main", "contrib"}, Arch: "amd64",
 		Packages: []string{"git", "zsh"}, Python: "3.11", CUDA: "12.1", Torch: "2.4.1",
 		Requirements: []string{"numpy", "torch==2.4.1"}, Constraints: []string{"numpy<2", "setuptools<70"},
+		Image: "docker.io/library/debian:12", Rootfs: "aa", On: "sha256:bb", Interpreter: "/usr/bin/python3", Excluded: []string{"torch", "triton"},
 	}
 }
 
@@ -218,7 +219,7 @@ func TestSetDiffersByField(t *testing.T) {
 
 func TestSetIgnoresOrder(t *testing.T) {
 	r := fullRequest()
-	for _, list := range [][]string{r.Components, r.Packages, r.Requirements, r.Constraints} {
+	for _, list := range [][]string{r.Components, r.Packages, r.Requirements, r.Constraints, r.Excluded} {
 		slices.Reverse(list)
 	}
 	before := slices.Clone(r.Requirements)
