@@ -1,6 +1,8 @@
 package compat
 
-// Distribution is a Debian release that an image may be bootstrapped from.
+import "slices"
+
+// Distribution is a release of Debian or Ubuntu that an image may be made on.
 type Distribution struct {
 	Suite     string // bookworm
 	Name      string // for tags: debian12
@@ -28,11 +30,14 @@ func DistributionOf(suite string) (Distribution, bool) {
 	return Distribution{}, false
 }
 
-// Suites lists the suites that are known, in the table's order.
-func Suites() []string {
+// Suites lists the suites that are known, in the table's order: those of the
+// distributions named (debian, ubuntu), or of all.
+func Suites(ids ...string) []string {
 	var out []string
 	for _, d := range known().distributions {
-		out = append(out, d.Suite)
+		if len(ids) == 0 || slices.Contains(ids, d.ID) {
+			out = append(out, d.Suite)
+		}
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package compat
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -127,8 +128,8 @@ func TestDistributions(t *testing.T) {
 			t.Errorf("%s: %q, want %q", suite, got, want)
 		}
 	}
-	if _, ok := DistributionOf("jammy"); ok {
-		t.Error("jammy is not Debian")
+	if d, ok := DistributionOf("jammy"); !ok || d.ID != "ubuntu" || slices.Contains(Suites("debian"), "jammy") {
+		t.Errorf("jammy is Ubuntu's: %+v, Debian's are %v", d, Suites("debian"))
 	}
 }
 

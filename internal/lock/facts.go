@@ -18,6 +18,7 @@ type Facts struct {
 	Python        string            // path of the first python3 on PATH; empty: none
 	PythonVersion string            // 3.11
 	System        bool              // the Python is dpkg's
+	TorchCUDA     string            // 12.1: what its torch is built for
 	Distributions map[string]string // that this Python sees: normalized name to version
 	CUDA          []string          // directories of CUDA toolkits or runtimes
 	CuDNN         []string          // libcudnn outside Python's packages
@@ -27,7 +28,7 @@ type Facts struct {
 
 // single are the facts that stand once, lists those that may stand often.
 func (f *Facts) single() map[string]*string {
-	return map[string]*string{"os": &f.OS, "suite": &f.Suite, "python": &f.Python, "python-version": &f.PythonVersion}
+	return map[string]*string{"os": &f.OS, "suite": &f.Suite, "python": &f.Python, "python-version": &f.PythonVersion, "torch-cuda": &f.TorchCUDA}
 }
 
 func (f *Facts) lists() map[string]*[]string {

@@ -2,7 +2,10 @@
 // the reason. Every scalar keeps its position; every problem is reported in one run.
 package matrix
 
-import "github.com/imgforge/imgforge/internal/diag"
+import (
+	"github.com/imgforge/imgforge/internal/diag"
+	"github.com/imgforge/imgforge/internal/lock"
+)
 
 // Matrix is a parsed matrix file, before expansion.
 type Matrix struct {
@@ -19,10 +22,26 @@ type Matrix struct {
 	Mirrors  []diag.Str // build mirror profiles, best first
 }
 
-// Base is a one-of: exactly one pointer is set.
+// Base is a one-of: exactly one of Debian, Rootfs and Image is set.
 type Base struct {
 	Pos    diag.Pos
 	Debian *Debian
+	Rootfs *Rootfs
+	Image  *Image
+	Facts  *lock.Facts // what locking found in a rootfs or image; nil before
+}
+
+// Rootfs is a base that is a tarball of a root file system.
+type Rootfs struct {
+	URL        diag.Str   // http(s), or a path; relative to the matrix file
+	SHA256     diag.Str   // of the tarball, in hex
+	Components []diag.Str // of its distribution's archive; empty: the usual ones
+}
+
+// Image is a base that is an image of a registry, locked to a digest.
+type Image struct {
+	Ref        diag.Str // canonical: docker.io/library/debian:12
+	Components []diag.Str
 }
 
 // Debian is a base bootstrapped from locked .debs alone.

@@ -109,8 +109,16 @@ func TestExpansions(t *testing.T) {
 
 // show prints all that a cell holds.
 func show(w io.Writer, c matrix.Cell) {
-	fmt.Fprintf(w, "%s cuda=%s torch=%s python=%s driver=%s base=%s suite=%s%s", c.Tag, c.CUDA, c.Torch, c.Python,
-		c.Driver, c.BaseName, c.Base.Debian.Suite, c.Base.Debian.Components)
+	fmt.Fprintf(w, "%s cuda=%s torch=%s python=%s driver=%s base=%s", c.Tag, c.CUDA, c.Torch, c.Python,
+		c.Driver, c.BaseName)
+	switch b := c.Base; {
+	case b.Debian != nil:
+		fmt.Fprintf(w, " suite=%s%s", b.Debian.Suite, b.Debian.Components)
+	case b.Rootfs != nil:
+		fmt.Fprintf(w, " rootfs=%s sha256=%s", b.Rootfs.URL, b.Rootfs.SHA256)
+	case b.Image != nil:
+		fmt.Fprintf(w, " image=%s%s", b.Image.Ref, b.Image.Components)
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Free)) {
 		fmt.Fprintf(w, " %s=%s", name, c.Free[name])
 	}

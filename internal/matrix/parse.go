@@ -7,7 +7,6 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/imgforge/imgforge/internal/compat"
 	"github.com/imgforge/imgforge/internal/diag"
 	"github.com/imgforge/imgforge/internal/yamlpos"
 )
@@ -107,48 +106,6 @@ func (r *reader) platform(n *yaml.Node) diag.Str {
 		r.Fail(n, "only "+amd64+" for now: the tables know no torch wheels for another", "platform %q cannot be built", s.Value)
 	}
 	return s
-}
-
-func (r *reader) bases(n *yaml.Node, m *Matrix) {
-	for _, e := range r.Mapping(n, "bases") {
-		base := Base{Pos: e.Key.Pos}
-		before := len(r.Bad)
-		kinds := r.Fields(e.Value, "base "+e.Key.Value, baseKinds)
-		base.Debian = r.debian(kinds["debian"])
-		for _, kind := range []string{"rootfs", "image"} {
-			if n := kinds[kind]; n != nil {
-				r.Fail(n, "use debian: {suite: bookworm, components: [main]}", "base %s: %s is not supported yet", e.Key, kind)
-			}
-		}
-		if len(kinds) > 1 || len(kinds) == 0 && len(r.Bad) == before {
-			r.Bad.Add(e.Key.Pos, "allowed: debian, rootfs, image", "base %s must have exactly one kind, not %d", e.Key, len(kinds))
-		}
-		m.Bases[e.Key.Value] = base
-	}
-}
-
-var baseKinds = []string{"debian", "image", "rootfs"}
-
-func (r *reader) debian(n *yaml.Node) *Debian {
-	if n == nil {
-		return nil
-	}
-	f := r.Fields(n, "debian", []string{"components", "suite"})
-	d := &Debian{Suite: r.Scalar(f["suite"], "suite"), Components: r.Scalars(f["components"], "components")}
-	if d.Suite.Value == "" {
-		r.Fail(n, "such as suite: bookworm", "debian has no suite")
-	} else if _, ok := compat.DistributionOf(d.Suite.Value); !ok {
-		r.Bad.Add(d.Suite.Pos, diag.Allowed(d.Suite.Value, compat.Suites()), "unknown Debian suite %q", d.Suite.Value)
-	}
-	for _, c := range d.Components {
-		if known := []string{"contrib", "main", "non-free", "non-free-firmware"}; !slices.Contains(known, c.Value) {
-			r.Bad.Add(c.Pos, diag.Allowed(c.Value, known), "unknown component %q", c.Value)
-		}
-	}
-	if len(d.Components) == 0 {
-		d.Components = []diag.Str{{Value: "main", Pos: r.Pos(n)}}
-	}
-	return d
 }
 
 // axes reads the axes in the file's order.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -19,14 +20,19 @@ import (
 // configOf is the image configuration: the planner's own environment, then what
 // recipes add. Two recipes that set one variable differently are a mistake.
 func configOf(cell matrix.Cell, recipes []*recipe.Recipe, bad *diag.List) Config {
-	env := map[string]string{
-		"PATH":                       "/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+	env := baseEnv(cell)
+	search := cmp.Or(env["PATH"], "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	if env == nil {
+		env = map[string]string{}
+	}
+	maps.Copy(env, map[string]string{
+		"PATH":                       "/opt/venv/bin:" + search,
 		"VIRTUAL_ENV":                "/opt/venv",
 		"LANG":                       "C.UTF-8",
 		"NVIDIA_VISIBLE_DEVICES":     "all",
 		"NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
 		"NVIDIA_REQUIRE_CUDA":        "driver>=" + cell.Driver,
-	}
+	})
 	c := Config{Cmd: []string{"bash"}, WorkingDir: "/workspace"}
 	setBy := map[string]string{}
 	for _, rec := range recipes {
@@ -71,6 +77,10 @@ func (p *Plan) label(cell matrix.Cell, locked *lock.File) {
 	}
 	for name, value := range cell.Free {
 		p.Config.Labels["io.imgforge.axis."+name] = value
+	}
+	if p.Image != nil {
+		p.Config.Labels["org.opencontainers.image.base.name"] = cell.Base.Image.Ref.Value
+		p.Config.Labels["org.opencontainers.image.base.digest"] = p.Image.Digest()
 	}
 	p.Config.Labels[planLabel] = p.Digest()
 }

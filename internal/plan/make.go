@@ -42,7 +42,8 @@ func Make(cell matrix.Cell, set *recipe.Set, locked *lock.File) (*Plan, error) {
 	if err := stale.Err(); err != nil {
 		return nil, fmt.Errorf("%w:\n%w", ErrStale, err)
 	}
-	p.Base, p.Debs, p.Tools = picks["base"], picks["debs"], picks["tools"]
+	p.setBase(cell, picks["base"])
+	p.Debs, p.Tools = picks["debs"], picks["tools"]
 	p.Wheels = group(picks["wheels"])
 	var bad diag.List
 	conflicts(cell, picks["wheels"], &bad)
@@ -175,6 +176,12 @@ func (p *Plan) Blobs() []Blob {
 		}
 	}
 	add(p.Base)
+	if p.Rootfs != nil {
+		add([]Blob{*p.Rootfs})
+	}
+	if p.Image != nil {
+		add(p.Image.Parts)
+	}
 	add(p.Debs)
 	add(p.Tools)
 	for _, l := range p.Wheels {

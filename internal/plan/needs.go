@@ -72,18 +72,29 @@ func (r requests) asked() []lock.Request {
 
 func requestsFor(cell matrix.Cell, recipes []*recipe.Recipe) (requests, error) {
 	var bad diag.List
-	base := lock.Request{Base: cell.BaseName, Arch: debianArch(cell.Platform)}
-	if d := cell.Base.Debian; d != nil {
-		base.Suite = d.Suite.Value
-		base.Components = values(d.Components)
+	base := baseRequest(cell)
+	r := requests{base: base}
+	if !foreign(cell.Base) || cell.Base.Facts != nil {
+		on := onBase(cell, base)
+		r.debs, r.wheels, r.tools = on, on, on
+		r.debs.Kind, r.wheels.Kind, r.tools.Kind = "debs", "wheels", "tools"
+		r.wheels.On, r.tools.On = "", ""
+		r.askRecipes(cell, recipes, &bad)
+		r.fitBase(cell)
 	}
-	r := requests{base: base, debs: base, wheels: base, tools: base}
-	r.base.Kind, r.debs.Kind, r.wheels.Kind, r.tools.Kind = "base", "debs", "wheels", "tools"
+	r.debs.Packages = sortedSet(r.debs.Packages)
+	r.wheels.Requirements = sortedSet(r.wheels.Requirements)
+	r.wheels.Constraints = sortedSet(r.wheels.Constraints)
+	return r, bad.Err()
+}
+
+// askRecipes adds what recipes ask for, and what compat knows of it.
+func (r *requests) askRecipes(cell matrix.Cell, recipes []*recipe.Recipe, bad *diag.List) {
 	vars := varsOf(cell)
 	for _, rec := range recipes {
-		r.debs.Packages = append(r.debs.Packages, expandAll(rec.Debs, vars, &bad)...)
-		r.wheels.Requirements = append(r.wheels.Requirements, expandAll(rec.Wheels, vars, &bad)...)
-		r.wheels.Constraints = append(r.wheels.Constraints, expandAll(rec.Limits, vars, &bad)...)
+		r.debs.Packages = append(r.debs.Packages, expandAll(rec.Debs, vars, bad)...)
+		r.wheels.Requirements = append(r.wheels.Requirements, expandAll(rec.Wheels, vars, bad)...)
+		r.wheels.Constraints = append(r.wheels.Constraints, expandAll(rec.Limits, vars, bad)...)
 	}
 	r.wheels.Python, r.tools.Python = cell.Python, cell.Python
 	if slices.ContainsFunc(r.wheels.Requirements, isTorch) {
@@ -92,10 +103,6 @@ func requestsFor(cell matrix.Cell, recipes []*recipe.Recipe) (requests, error) {
 			r.wheels.Constraints = append(r.wheels.Constraints, limit.Requirement)
 		}
 	}
-	r.debs.Packages = sortedSet(r.debs.Packages)
-	r.wheels.Requirements = sortedSet(r.wheels.Requirements)
-	r.wheels.Constraints = sortedSet(r.wheels.Constraints)
-	return r, bad.Err()
 }
 
 // recipesOf finds a cell's recipes, the environment first, and holds them to
@@ -159,12 +166,15 @@ func expandAll(in []diag.Str, vars recipe.Vars, bad *diag.List) []string {
 }
 
 // isTorch tells whether a PEP 508 requirement is for torch itself.
-func isTorch(requirement string) bool {
+func isTorch(requirement string) bool { return distributionIn(requirement) == "torch" }
+
+// distributionIn is the normalized name of the distribution a requirement asks for.
+func distributionIn(requirement string) string {
 	end := strings.IndexAny(requirement, " <>=!~;[(")
 	if end < 0 {
 		end = len(requirement)
 	}
-	return version.NormalizeName(requirement[:end]) == "torch"
+	return version.NormalizeName(requirement[:end])
 }
 
 func debianArch(platform string) string {

@@ -15,16 +15,38 @@ type Blob struct {
 
 // Plan is one image, to the last byte.
 type Plan struct {
-	Tag      string  `json:"tag"`
-	Platform string  `json:"platform"` // linux/amd64
-	Epoch    int64   `json:"epoch"`    // SOURCE_DATE_EPOCH, seconds
-	Python   string  `json:"python"`   // 3.11
-	Base     []Blob  `json:"base"`     // .debs of the base layer
-	Debs     []Blob  `json:"debs"`     // .debs of the apt layer, none of the base's
-	Tools    []Blob  `json:"tools"`    // wheels that install wheels; not in the image
-	Wheels   []Layer `json:"wheels"`
-	Steps    []Step  `json:"steps"`
-	Config   Config  `json:"config"`
+	Tag      string   `json:"tag"`
+	Platform string   `json:"platform"`              // linux/amd64
+	Epoch    int64    `json:"epoch"`                 // SOURCE_DATE_EPOCH, seconds
+	Python   string   `json:"python"`                // 3.11
+	Base     []Blob   `json:"base"`                  // .debs of the base layer, when the base is made of them
+	Image    *Image   `json:"image,omitempty"`       // the base, when it is a registry's image
+	Rootfs   *Blob    `json:"rootfs,omitempty"`      // the base, when it is a tarball
+	Strip    []string `json:"strip,omitempty"`       // paths of the base that the image must not have
+	Python3  *Python  `json:"interpreter,omitempty"` // what the environment is made with; nil: Debian's python3
+	Debs     []Blob   `json:"debs"`                  // .debs of the apt layer, none of the base's
+	Tools    []Blob   `json:"tools"`                 // wheels that install wheels; not in the image
+	Wheels   []Layer  `json:"wheels"`
+	Steps    []Step   `json:"steps"`
+	Config   Config   `json:"config"`
+}
+
+// Image is a base image by digest. Its layers are reused as they are.
+type Image struct {
+	Repository string `json:"repository"` // docker.io/library/debian
+	Parts      []Blob `json:"parts"`      // manifest, configuration, then layers, base first
+}
+
+// Digest is the digest of the image's manifest.
+func (i *Image) Digest() string { return "sha256:" + i.Parts[0].SHA256 }
+
+// Layers is how many layers the image has.
+func (i *Image) Layers() int { return len(i.Parts) - 2 }
+
+// Python is an interpreter that a base brings along.
+type Python struct {
+	Path string `json:"path"`
+	Keep bool   `json:"keep,omitempty"` // the environment sees the packages it has, such as its torch
 }
 
 // Layer is wheels that share one image layer. A heavy wheel is alone in its own.
