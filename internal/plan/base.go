@@ -122,7 +122,7 @@ func (r *requests) fitBase(cell matrix.Cell) {
 	}
 	slices.Sort(r.wheels.Excluded)
 	r.wheels.Requirements = slices.DeleteFunc(r.wheels.Requirements, func(s string) bool {
-		return slices.Contains(r.wheels.Excluded, distributionIn(s))
+		return slices.Contains(r.wheels.Excluded, lock.NameOf(s))
 	})
 	r.wheels.Constraints = append(r.wheels.Constraints, r.sameAsBase(facts)...)
 }
@@ -133,7 +133,7 @@ func (r *requests) sameAsBase(facts *lock.Facts) []string {
 	asked := map[string]bool{"pip": true, "setuptools": true, "wheel": true}
 	for _, s := range slices.Concat(r.wheels.Requirements, r.wheels.Constraints) {
 		if strings.ContainsAny(s, "<>=!~") {
-			asked[distributionIn(s)] = true
+			asked[lock.NameOf(s)] = true
 		}
 	}
 	var out []string

@@ -11,7 +11,6 @@ import (
 	"github.com/imgforge/imgforge/internal/lock"
 	"github.com/imgforge/imgforge/internal/matrix"
 	"github.com/imgforge/imgforge/internal/recipe"
-	"github.com/imgforge/imgforge/internal/version"
 )
 
 // environment is the recipe every image starts from: pip and what it needs.
@@ -166,16 +165,7 @@ func expandAll(in []diag.Str, vars recipe.Vars, bad *diag.List) []string {
 }
 
 // isTorch tells whether a PEP 508 requirement is for torch itself.
-func isTorch(requirement string) bool { return distributionIn(requirement) == "torch" }
-
-// distributionIn is the normalized name of the distribution a requirement asks for.
-func distributionIn(requirement string) string {
-	end := strings.IndexAny(requirement, " <>=!~;[(")
-	if end < 0 {
-		end = len(requirement)
-	}
-	return version.NormalizeName(requirement[:end])
-}
+func isTorch(requirement string) bool { return lock.NameOf(requirement) == "torch" }
 
 func debianArch(platform string) string {
 	_, arch, _ := strings.Cut(platform, "/")
