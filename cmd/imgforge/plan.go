@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/imgforge/imgforge/internal/forge"
-	"github.com/imgforge/imgforge/internal/matrix"
 	"github.com/imgforge/imgforge/internal/plan"
 	"github.com/imgforge/imgforge/internal/report"
 )
@@ -41,15 +40,10 @@ plans. Reads files only: no network, no engine.
 // planCells makes a plan of every selected cell; a cell without one keeps the reason.
 func planCells(in *inputs) []forge.Cell {
 	out := make([]forge.Cell, len(in.cells))
-	for i, cell := range in.cells {
-		out[i] = planCell(cell, in)
+	for i, made := range plan.All(in.cells, in.recipes, in.lock) {
+		out[i] = forge.Cell{Tag: in.cells[i].Tag, Plan: made.Plan, Warnings: in.cells[i].Warnings, Err: made.Err}
 	}
 	return out
-}
-
-func planCell(cell matrix.Cell, in *inputs) forge.Cell {
-	p, err := plan.Make(cell, in.recipes, in.lock)
-	return forge.Cell{Tag: cell.Tag, Plan: p, Warnings: cell.Warnings, Err: err}
 }
 
 func (a *app) showPlans(cells []forge.Cell, asJSON bool) error {

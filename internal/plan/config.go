@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/imgforge/imgforge/internal/compat"
 	"github.com/imgforge/imgforge/internal/diag"
 	"github.com/imgforge/imgforge/internal/lock"
 	"github.com/imgforge/imgforge/internal/matrix"
@@ -19,7 +18,8 @@ import (
 
 // configOf is the image configuration: the planner's own environment, then what
 // recipes add. Two recipes that set one variable differently are a mistake.
-func configOf(cell matrix.Cell, recipes []*recipe.Recipe, bad *diag.List) Config {
+func configOf(cell matrix.Cell, d *draft, bad *diag.List) Config {
+	vars := d.vars(cell)
 	env := baseEnv(cell)
 	search := cmp.Or(env["PATH"], "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 	if env == nil {
@@ -35,9 +35,9 @@ func configOf(cell matrix.Cell, recipes []*recipe.Recipe, bad *diag.List) Config
 	})
 	c := Config{Cmd: []string{"bash"}, WorkingDir: "/workspace"}
 	setBy := map[string]string{}
-	for _, rec := range recipes {
+	for _, rec := range d.recipes {
 		for _, v := range rec.Env {
-			value, err := recipe.Expand(diag.Str{Pos: v.Pos, Value: v.Value}, varsOf(cell))
+			value, err := recipe.Expand(diag.Str{Pos: v.Pos, Value: v.Value}, vars)
 			bad.AddErr(v.Pos, err)
 			if other := setBy[v.Name]; other != "" && env[v.Name] != value {
 				bad.Add(v.Pos, "keep one of the two", "recipes %s and %s set %s differently", other, rec.Name, v.Name)
@@ -62,15 +62,15 @@ const planLabel = "io.imgforge.plan"
 
 // label describes the image in its own configuration. The lock's digest covers
 // the cell's own lines, so that a cell added beside it changes nothing here.
-func (p *Plan) label(cell matrix.Cell, locked *lock.File) {
+func (p *Plan) label(cell matrix.Cell, d *draft) {
 	p.Config.Labels = map[string]string{
 		"io.imgforge.cuda":                 cell.CUDA,
 		"io.imgforge.torch":                cell.Torch,
 		"io.imgforge.python":               cell.Python,
 		"io.imgforge.base":                 cell.BaseName,
 		"io.imgforge.driver":               ">=" + cell.Driver,
-		"io.imgforge.gpu-archs":            strings.Join(compat.Archs(cell.Torch, cell.CUDA), " "),
-		"io.imgforge.lock":                 p.lockDigest(locked),
+		"io.imgforge.gpu-archs":            d.archs,
+		"io.imgforge.lock":                 d.lock,
 		"org.opencontainers.image.title":   "imgforge " + cell.Tag,
 		"org.opencontainers.image.version": cell.Tag,
 		"org.opencontainers.image.created": time.Unix(p.Epoch, 0).UTC().Format(time.RFC3339),
@@ -82,7 +82,6 @@ func (p *Plan) label(cell matrix.Cell, locked *lock.File) {
 		p.Config.Labels["org.opencontainers.image.base.name"] = cell.Base.Image.Ref.Value
 		p.Config.Labels["org.opencontainers.image.base.digest"] = p.Image.Digest()
 	}
-	p.Config.Labels[planLabel] = p.Digest()
 }
 
 // lockDigest covers the lock's entries for the blobs of this plan.

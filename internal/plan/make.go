@@ -24,60 +24,53 @@ const relock = "run `imgforge lock` to bring the lock up to date"
 // ErrStale is wrapped by every error that a fresh lock would mend.
 var ErrStale = errors.New("the lock is stale")
 
-// Make joins one cell with its recipes and the lock. What the lock lacks is an
-// error that names it and wraps ErrStale; nothing is looked up elsewhere.
-func Make(cell matrix.Cell, set *recipe.Set, locked *lock.File) (*Plan, error) {
-	recipes, err := recipesOf(cell, set)
-	if err != nil {
-		return nil, err
-	}
-	want, err := requestsFor(cell, recipes)
-	if err != nil {
-		return nil, err
-	}
-	p := &Plan{Tag: cell.Tag, Platform: cell.Platform, Epoch: locked.Epoch(), Python: cell.Python}
+// fill joins a cell with its recipes and the lock's answers to its questions.
+func (d *draft) fill(cell matrix.Cell, questions []asked, locked *lock.File) error {
+	d.Plan = Plan{Platform: cell.Platform, Epoch: locked.Epoch(), Python: cell.Python}
 	var stale diag.List
-	picks := pickAll(cell, want, locked, &stale)
-	fresh(recipes, locked, &stale)
+	picks := pickAll(cell, questions, locked, &stale)
+	fresh(d.recipes, locked, &stale)
 	if err := stale.Err(); err != nil {
-		return nil, fmt.Errorf("%w:\n%w", ErrStale, err)
+		return fmt.Errorf("%w:\n%w", ErrStale, err)
 	}
-	p.setBase(cell, picks["base"])
-	p.Debs, p.Tools = picks["debs"], picks["tools"]
-	p.Wheels = group(picks["wheels"])
+	d.setBase(cell, picks["base"])
+	d.Debs, d.Tools = picks["debs"], picks["tools"]
+	d.Wheels = group(picks["wheels"])
 	var bad diag.List
 	conflicts(cell, picks["wheels"], &bad)
-	for _, rec := range recipes {
-		if step := stepOf(rec, cell, &bad); len(step.Files)+len(step.Run) > 0 {
-			p.Steps = append(p.Steps, step)
+	vars := d.vars(cell)
+	for _, rec := range d.recipes {
+		if step := stepOf(rec, vars, &bad); len(step.Files)+len(step.Run) > 0 {
+			d.Steps = append(d.Steps, step)
 		}
 	}
-	overwrites(recipes, &bad)
-	p.Config = configOf(cell, recipes, &bad)
+	overwrites(d.recipes, &bad)
+	configOf(cell, d, &bad) // for its problems
 	if err := bad.Err(); err != nil {
-		return nil, err
+		return err
 	}
-	p.label(cell, locked)
-	return p, nil
+	d.blobs = d.Blobs()
+	d.lock = d.lockDigest(locked)
+	d.seal()
+	return nil
 }
 
 // pickAll reads the lock's answers to a cell's requests.
-func pickAll(cell matrix.Cell, want requests, locked *lock.File, stale *diag.List) map[string][]Blob {
+func pickAll(cell matrix.Cell, questions []asked, locked *lock.File, stale *diag.List) map[string][]Blob {
 	out := map[string][]Blob{}
 	if locked.Epoch() == 0 {
 		stale.Add(cell.Pos, relock, "the lock has no %s", lock.EpochKey)
 	}
-	for _, r := range want.asked() {
-		set := r.Set()
-		entries, ok, err := locked.Answer(set, r)
+	for _, q := range questions {
+		entries, ok, err := locked.Answer(q.set, q.request)
 		switch {
 		case err != nil:
 			stale.Add(cell.Pos, relock, "%s", err)
 		case !ok:
-			stale.Add(cell.Pos, relock, "cell %s: nothing is locked for its %s (%s)", cell.Tag, r.Kind, set)
+			stale.Add(cell.Pos, relock, "cell %s: nothing is locked for its %s (%s)", cell.Tag, q.request.Kind, q.set)
 		}
 		for _, e := range entries {
-			out[r.Kind] = append(out[r.Kind], blobOf(e))
+			out[q.request.Kind] = append(out[q.request.Kind], blobOf(e))
 		}
 	}
 	return out
@@ -122,13 +115,13 @@ func fresh(recipes []*recipe.Recipe, locked *lock.File, stale *diag.List) {
 	}
 }
 
-func stepOf(rec *recipe.Recipe, cell matrix.Cell, bad *diag.List) Step {
+func stepOf(rec *recipe.Recipe, vars recipe.Vars, bad *diag.List) Step {
 	step := Step{Recipe: rec.Name}
 	for _, f := range rec.Files {
 		step.Files = append(step.Files, File{Path: f.Path, Mode: uint32(f.Mode), Content: f.Content, Link: f.Link, Dir: f.Dir})
 	}
 	for _, r := range rec.Run {
-		command, err := recipe.Expand(diag.Str{Pos: r.Pos, Value: r.Command}, varsOf(cell))
+		command, err := recipe.Expand(diag.Str{Pos: r.Pos, Value: r.Command}, vars)
 		if err != nil {
 			bad.AddErr(r.Pos, err)
 			continue
@@ -167,8 +160,12 @@ func overwrites(recipes []*recipe.Recipe, bad *diag.List) {
 	}
 }
 
-// Blobs lists every locked file the plan needs, once each, sorted by name.
+// Blobs lists every locked file the plan needs, once each, sorted by name. The
+// list is not the caller's to change.
 func (p *Plan) Blobs() []Blob {
+	if p.blobs != nil {
+		return p.blobs
+	}
 	byHash := map[string]Blob{}
 	add := func(blobs []Blob) {
 		for _, b := range blobs {
@@ -195,6 +192,9 @@ func (p *Plan) Blobs() []Blob {
 // Digest identifies the plan: "sha256:..." of its canonical JSON, without the
 // label that holds this very digest.
 func (p *Plan) Digest() string {
+	if p.digest != "" {
+		return p.digest
+	}
 	bare := *p
 	bare.Config.Labels = maps.Clone(p.Config.Labels)
 	delete(bare.Config.Labels, planLabel)

@@ -74,6 +74,29 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// The digest is that of the whole plan's JSON, though most of it is written once
+// for many cells.
+func TestDigestIsOfTheWholePlan(t *testing.T) {
+	cells, set := shipped(t)
+	locked := lockFor(t, cells, set)
+	for i, made := range All(cells, set, locked) {
+		if made.Err != nil {
+			t.Fatal(made.Err)
+		}
+		bare := *made.Plan
+		bare.digest, bare.blobs = "", nil
+		if got := made.Plan.Digest(); got != bare.Digest() || got != made.Plan.Config.Labels[planLabel] {
+			t.Errorf("%s: %s, its JSON has %s", made.Plan.Tag, got, bare.Digest())
+		}
+		if !slices.Equal(bare.Blobs(), made.Plan.Blobs()) {
+			t.Errorf("%s: its files are not its blobs", made.Plan.Tag)
+		}
+		if alone := mustMake(t, cells[i], set, locked); !reflect.DeepEqual(alone, made.Plan) {
+			t.Errorf("%s: alone it has another plan", made.Plan.Tag)
+		}
+	}
+}
+
 // A floor is a line of the configuration and nothing else.
 func TestFloorsShareEveryLayer(t *testing.T) {
 	cells, set := shipped(t)
@@ -83,7 +106,7 @@ func TestFloorsShareEveryLayer(t *testing.T) {
 	if a.Digest() == b.Digest() {
 		t.Error("two floors, one plan")
 	}
-	b.Tag, b.Config = a.Tag, a.Config
+	b.Tag, b.Config, b.digest = a.Tag, a.Config, a.digest
 	if !reflect.DeepEqual(a, b) {
 		t.Error("cells that differ in their floor differ in more than their configuration")
 	}

@@ -21,18 +21,18 @@ const environment = "python"
 func Needs(cells []matrix.Cell, set *recipe.Set) ([]lock.Need, error) {
 	var bad diag.List
 	bySet := map[string]*lock.Need{}
+	planner := newPlanner(set, nil)
 	for _, cell := range cells {
-		requests, err := requestsOf(cell, set)
+		questions, err := planner.ask(cell)
 		if err != nil {
 			bad.AddErr(cell.Pos, err)
 			continue
 		}
-		for _, r := range requests {
-			name := r.Set()
-			if bySet[name] == nil {
-				bySet[name] = &lock.Need{Set: name, Request: r, Pos: cell.Pos}
+		for _, q := range questions {
+			if bySet[q.set] == nil {
+				bySet[q.set] = &lock.Need{Set: q.set, Request: q.request, Pos: cell.Pos}
 			}
-			bySet[name].Cells = append(bySet[name].Cells, cell.Tag)
+			bySet[q.set].Cells = append(bySet[q.set].Cells, cell.Tag)
 		}
 	}
 	needs := make([]lock.Need, 0, len(bySet))
@@ -44,18 +44,6 @@ func Needs(cells []matrix.Cell, set *recipe.Set) ([]lock.Need, error) {
 
 // requests are a cell's four questions to the lock.
 type requests struct{ base, debs, wheels, tools lock.Request }
-
-func requestsOf(cell matrix.Cell, set *recipe.Set) ([]lock.Request, error) {
-	recipes, err := recipesOf(cell, set)
-	if err != nil {
-		return nil, err
-	}
-	r, err := requestsFor(cell, recipes)
-	if err != nil {
-		return nil, err
-	}
-	return r.asked(), nil
-}
 
 // asked are the questions that are not empty.
 func (r requests) asked() []lock.Request {
@@ -144,7 +132,13 @@ func recipesOf(cell matrix.Cell, set *recipe.Set) ([]*recipe.Recipe, error) {
 // varsOf is what a recipe's templates may name.
 func varsOf(cell matrix.Cell) recipe.Vars {
 	vars := recipe.Vars(cell.Vars())
-	vars["torch.requirement"] = compat.TorchRequirement(cell.Torch, cell.CUDA)
+	maps.Copy(vars, buildVars(cell))
+	return vars
+}
+
+// buildVars is what templates may name of the cell's torch.
+func buildVars(cell matrix.Cell) recipe.Vars {
+	vars := recipe.Vars{"torch.requirement": compat.TorchRequirement(cell.Torch, cell.CUDA)}
 	if t, err := compat.Lookup(cell.Torch, cell.CUDA); err == nil {
 		vars["torchvision"], vars["torchaudio"] = t.Torchvision, t.Torchaudio
 	}

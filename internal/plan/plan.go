@@ -29,6 +29,9 @@ type Plan struct {
 	Wheels   []Layer  `json:"wheels"`
 	Steps    []Step   `json:"steps"`
 	Config   Config   `json:"config"`
+
+	blobs  []Blob // what Blobs and Digest answer, once it is known
+	digest string
 }
 
 // Image is a base image by digest. Its layers are reused as they are.

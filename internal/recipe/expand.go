@@ -79,3 +79,21 @@ func skeleton(s diag.Str, bad *diag.List) string {
 	}
 	return out.String()
 }
+
+// Names lists what the templates of a recipe's packages and commands name, in no
+// order and with repeats.
+func (r *Recipe) Names() []string {
+	templates := slices.Concat(r.Debs, r.Wheels, r.Limits)
+	for _, run := range r.Run {
+		templates = append(templates, diag.Str{Value: run.Command})
+	}
+	var out []string
+	for _, t := range templates {
+		for _, p := range split(t, &diag.List{}) {
+			if p.name != "" {
+				out = append(out, p.name)
+			}
+		}
+	}
+	return out
+}
