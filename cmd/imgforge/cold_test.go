@@ -29,9 +29,11 @@ func elsewhere(t *testing.T, name string) world {
 	return w
 }
 
-// isolated runs its arguments with loopback for a network and another host name.
-var isolated = []string{"unshare", "--net", "--uts", "sh", "-c",
-	`ip link set lo up && hostname elsewhere-machine && umask 077 && exec "$@"`, "sh"}
+// isolated runs its arguments with loopback for a network, another host name and
+// another place to ask for names.
+var isolated = []string{"unshare", "--net", "--uts", "--mount", "sh", "-c",
+	`ip link set lo up && hostname elsewhere-machine && f=$(mktemp) && echo nameserver 192.0.2.53 > "$f" &&
+	mount --bind "$f" /etc/resolv.conf && rm "$f" && umask 077 && exec "$@"`, "sh"}
 
 // From an empty engine, with every network gone but loopback, on a machine of
 // another name, user, time zone, language and umask: the same digests.

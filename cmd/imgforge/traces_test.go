@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -130,6 +131,22 @@ func TestNoTraces(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// All that a step can see and keep is the same on every machine; TestColdBuild
+// compares the digests.
+func TestSurroundings(t *testing.T) {
+	img := image(t, cellA)
+	got := strings.Split(img.File(t, "etc/surroundings"), "\n")
+	slices.Sort(got[:max(0, slices.Index(got, "127.0.0.1\tlocalhost imgforge"))]) // the environment
+	want := []string{
+		"HOME=/root", "LC_ALL=C.UTF-8", "PATH=/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"PWD=/", "PYTHONDONTWRITEBYTECODE=1", "PYTHONHASHSEED=0", fmt.Sprint("SOURCE_DATE_EPOCH=", img.Config.Created.Unix()),
+		"127.0.0.1\tlocalhost imgforge", "::1\tlocalhost ip6-localhost ip6-loopback", "imgforge", "",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("a step sees\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

@@ -93,7 +93,7 @@ func (e *Engine) spawn(dir, buildkitd, runc string) error {
 		return err
 	}
 	config := filepath.Join(dir, "buildkitd.toml")
-	if err := os.WriteFile(config, engineConfig(dir, e.Addr, runc), 0o600); err != nil {
+	if err := os.WriteFile(config, e.config(dir, runc), 0o600); err != nil {
 		return err
 	}
 	tmp := filepath.Join(dir, "tmp") // what a killed engine leaves behind is swept here
@@ -142,25 +142,33 @@ func (e *Engine) listenAt(dir string) error {
 		}
 		e.socket = filepath.Join(short, "buildkitd.sock")
 	}
-	if err := os.Remove(e.socket); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
+	for _, left := range []string{e.socket, e.traces()} {
+		if err := os.Remove(left); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
 	}
 	e.Addr = "unix://" + e.socket
 	return nil
 }
 
-func engineConfig(dir, addr, runc string) []byte {
+func (e *Engine) config(dir, runc string) []byte {
 	return fmt.Appendf(nil, `root = %q
 [grpc]
   address = [%q]
+[otel]
+  socketPath = %q
 [worker.oci]
   enabled = true
   gc = true
   binary = %q
 [worker.containerd]
   enabled = false
-`, filepath.Join(dir, "root"), addr, runc)
+`, filepath.Join(dir, "root"), e.Addr, e.traces(), runc)
 }
+
+// traces is a socket on which steps could reach buildkitd. It gives them one
+// where it finds one, so it is removed before the first step.
+func (e *Engine) traces() string { return filepath.Join(filepath.Dir(e.socket), "otel.sock") }
 
 // ready waits for the child to answer, or for its end.
 func (e *Engine) ready(ctx context.Context) error {
@@ -189,7 +197,7 @@ func (e *Engine) ready(ctx context.Context) error {
 	if _, err := c.Info(ctx); err != nil {
 		return e.silent(err)
 	}
-	return nil
+	return os.Remove(e.traces())
 }
 
 func (e *Engine) silent(err error) error {
@@ -217,7 +225,7 @@ func (e *Engine) Close() error {
 			<-e.done
 		}
 	}
-	_ = os.Remove(e.socket)
+	_, _ = os.Remove(e.socket), os.Remove(e.traces())
 	if dir := filepath.Dir(e.socket); strings.HasPrefix(filepath.Base(dir), "imgforge-") {
 		_ = os.Remove(dir)
 	}

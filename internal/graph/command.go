@@ -28,7 +28,11 @@ type Command struct {
 // Compile lowers the command; the state holds what it left in /out.
 func (cmd Command) Compile(in Inputs) llb.State {
 	c := &compiler{plan: cmd.Root, in: in}
-	opts := c.exec(cmd.Name, cmd.Args, llb.AddMount("/in", cmd.input(c), llb.Readonly))
+	exec := c.offline
+	if cmd.Network {
+		exec = c.exec
+	}
+	opts := exec(cmd.Name, cmd.Args, llb.AddMount("/in", cmd.input(c), llb.Readonly))
 	for _, kv := range cmd.Env {
 		name, value := cut(kv)
 		opts = append(opts, llb.AddEnv(name, value))

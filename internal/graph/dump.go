@@ -74,7 +74,11 @@ func describeExec(e *pb.ExecOp) string {
 		if m.Readonly {
 			access = "ro"
 		}
-		fmt.Fprintf(&b, "\n    mount %s %s %s input=%d output=%d", m.Dest, access, strings.ToLower(m.MountType.String()), m.Input, m.Output)
+		from := ""
+		if m.Selector != "" {
+			from = " from " + m.Selector
+		}
+		fmt.Fprintf(&b, "\n    mount %s%s %s %s input=%d output=%d", m.Dest, from, access, strings.ToLower(m.MountType.String()), m.Input, m.Output)
 	}
 	return b.String()
 }

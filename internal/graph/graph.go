@@ -105,19 +105,19 @@ func (c *compiler) root() llb.State {
 	unpacked := llb.Scratch().File(llb.Copy(c.in.Blob(c.in.Bootstrap), c.in.Bootstrap.Name, "/", &llb.CopyInfo{
 		AttemptUnpack: true, CreateDestPath: true,
 	}), llb.WithCustomName("base: unpack"))
-	configured := unpacked.Run(c.exec("base: configure", []string{"sh", "/imgforge/base.sh"},
+	configured := unpacked.Run(c.offline("base: configure", []string{"sh", "/imgforge/base.sh"},
 		c.script("base.sh", baseScript), c.debMount(c.plan.Base))...).Root()
 	return llb.Scratch().File(llb.Copy(configured, "/", "/", &llb.CopyInfo{CopyDirContentsOnly: true}),
 		llb.WithCustomName("base: one layer"))
 }
 
 func (c *compiler) debs(base llb.State) llb.State {
-	return base.Run(c.exec("apt: install", []string{"sh", "/imgforge/debs.sh"},
+	return base.Run(c.offline("apt: install", []string{"sh", "/imgforge/debs.sh"},
 		c.script("debs.sh", debsScript), c.debMount(c.plan.Debs))...).Root()
 }
 
 func (c *compiler) venv(base llb.State) llb.State {
-	run := base.Run(c.exec("venv: create", []string{"sh", "/imgforge/venv.sh"}, c.script("venv.sh", venvScript))...)
+	run := base.Run(c.offline("venv: create", []string{"sh", "/imgforge/venv.sh"}, c.script("venv.sh", venvScript))...)
 	return run.AddMount("/out", llb.Scratch())
 }
 
@@ -128,7 +128,7 @@ func (c *compiler) wheels(base llb.State, l plan.Layer) llb.State {
 	for _, w := range l.Wheels {
 		args = append(args, "/wheels/"+w.Name)
 	}
-	run := base.Run(c.exec("wheels: "+l.Name, args,
+	run := base.Run(c.offline("wheels: "+l.Name, args,
 		c.script("wheel.py", wheelScript),
 		llb.AddMount("/wheels", c.gather(l.Wheels, "wheels: "+l.Name), llb.Readonly),
 		llb.AddMount("/tools", c.gather(c.plan.Tools, "tools"), llb.Readonly),
@@ -182,31 +182,13 @@ func (c *compiler) files(s plan.Step) llb.State {
 // run executes one recipe command on the whole image and cleans up behind it.
 func (c *compiler) run(image llb.State, s plan.Step, r plan.Run) llb.State {
 	script := "set -eu\n" + r.Command + "\n"
-	opts := c.exec("recipe: "+s.Recipe+": "+r.Name, []string{"sh", "-c", "sh /imgforge/run.sh && exec sh /imgforge/finish.sh"},
+	opts := c.offline("recipe: "+s.Recipe+": "+r.Name, []string{"sh", "-c", "sh /imgforge/run.sh && exec sh /imgforge/finish.sh"},
 		c.script("run.sh", []byte(script)), llb.AddEnv("PATH", pathOf(c.plan)))
 	if data, ok := c.in.Sources[r.Pos.File]; ok && r.Pos.Line > 0 {
 		at := pb.Position{Line: int32(r.Pos.Line)}
 		opts = append(opts, llb.NewSourceMap(nil, r.Pos.File, "yaml", data).Location([]*pb.Range{{Start: &at, End: &at}}))
 	}
 	return image.Run(opts...).Root()
-}
-
-// exec is what every step has in common: no network, no clock, no place.
-func (c *compiler) exec(name string, args []string, more ...llb.RunOption) []llb.RunOption {
-	return append([]llb.RunOption{
-		llb.Args(args),
-		llb.WithCustomName(name),
-		llb.Network(llb.NetModeNone),
-		llb.Hostname("imgforge"),
-		llb.AddMount("/tmp", llb.Scratch(), llb.Tmpfs()),
-		llb.AddMount("/run", llb.Scratch(), llb.Tmpfs()),
-		llb.AddEnv("SOURCE_DATE_EPOCH", strconv.FormatInt(c.plan.Epoch, 10)),
-		llb.AddEnv("PYTHONHASHSEED", "0"),
-		llb.AddEnv("PYTHONDONTWRITEBYTECODE", "1"),
-		llb.AddEnv("LC_ALL", "C.UTF-8"),
-		llb.AddEnv("HOME", "/root"),
-		llb.AddEnv("PATH", systemPath),
-	}, more...)
 }
 
 // script mounts a script, and the clean-up every script ends with, at /imgforge.

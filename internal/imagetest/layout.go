@@ -142,6 +142,23 @@ func (i *Image) EachFile(t testing.TB, f func(layer int, h *tar.Header, content 
 	}
 }
 
+// File is the content of a file that one layer holds, by its path without the first slash.
+func (i *Image) File(t testing.TB, name string) string {
+	t.Helper()
+	var text *string
+	i.EachFile(t, func(_ int, h *tar.Header, content io.Reader) {
+		if h.Name == name {
+			data, err := io.ReadAll(content)
+			must(t, err)
+			text = new(string(data))
+		}
+	})
+	if text == nil {
+		t.Fatalf("%s has no %s", i.Tag, name)
+	}
+	return *text
+}
+
 // Extract unpacks the image into dir as a container would see it.
 func (i *Image) Extract(t testing.TB, dir string) {
 	t.Helper()
