@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/imgforge/imgforge/internal/diag"
 	"github.com/imgforge/imgforge/internal/lock"
@@ -35,7 +34,7 @@ func configOf(cell matrix.Cell, d *draft, bad *diag.List) Config {
 	})
 	c := Config{Cmd: []string{"bash"}, WorkingDir: "/workspace"}
 	setBy := map[string]string{}
-	for _, rec := range d.recipes {
+	for _, rec := range d.list.recipes {
 		for _, v := range rec.Env {
 			value, err := recipe.Expand(diag.Str{Pos: v.Pos, Value: v.Value}, vars)
 			bad.AddErr(v.Pos, err)
@@ -60,10 +59,10 @@ func configOf(cell matrix.Cell, d *draft, bad *diag.List) Config {
 // planLabel holds the plan's digest in the image.
 const planLabel = "io.imgforge.plan"
 
-// label describes the image in its own configuration. The lock's digest covers
+// labels describe the image in its own configuration. The lock's digest covers
 // the cell's own lines, so that a cell added beside it changes nothing here.
-func (p *Plan) label(cell matrix.Cell, d *draft) {
-	p.Config.Labels = map[string]string{
+func (p *Plan) labels(cell matrix.Cell, d *draft) map[string]string {
+	out := map[string]string{
 		"io.imgforge.cuda":                 cell.CUDA,
 		"io.imgforge.torch":                cell.Torch,
 		"io.imgforge.python":               cell.Python,
@@ -73,15 +72,16 @@ func (p *Plan) label(cell matrix.Cell, d *draft) {
 		"io.imgforge.lock":                 d.lock,
 		"org.opencontainers.image.title":   "imgforge " + cell.Tag,
 		"org.opencontainers.image.version": cell.Tag,
-		"org.opencontainers.image.created": time.Unix(p.Epoch, 0).UTC().Format(time.RFC3339),
+		"org.opencontainers.image.created": d.created,
 	}
 	for name, value := range cell.Free {
-		p.Config.Labels["io.imgforge.axis."+name] = value
+		out["io.imgforge.axis."+name] = value
 	}
 	if p.Image != nil {
-		p.Config.Labels["org.opencontainers.image.base.name"] = cell.Base.Image.Ref.Value
-		p.Config.Labels["org.opencontainers.image.base.digest"] = p.Image.Digest()
+		out["org.opencontainers.image.base.name"] = cell.Base.Image.Ref.Value
+		out["org.opencontainers.image.base.digest"] = p.Image.Digest()
 	}
+	return out
 }
 
 // lockDigest covers the lock's entries for the blobs of this plan.

@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/imgforge/imgforge/internal/compat"
 	"github.com/imgforge/imgforge/internal/diag"
@@ -29,7 +30,7 @@ func (d *draft) fill(cell matrix.Cell, questions []asked, locked *lock.File) err
 	d.Plan = Plan{Platform: cell.Platform, Epoch: locked.Epoch(), Python: cell.Python}
 	var stale diag.List
 	picks := pickAll(cell, questions, locked, &stale)
-	fresh(d.recipes, locked, &stale)
+	fresh(d.list.recipes, locked, &stale)
 	if err := stale.Err(); err != nil {
 		return fmt.Errorf("%w:\n%w", ErrStale, err)
 	}
@@ -39,18 +40,18 @@ func (d *draft) fill(cell matrix.Cell, questions []asked, locked *lock.File) err
 	var bad diag.List
 	conflicts(cell, picks["wheels"], &bad)
 	vars := d.vars(cell)
-	for _, rec := range d.recipes {
+	for _, rec := range d.list.recipes {
 		if step := stepOf(rec, vars, &bad); len(step.Files)+len(step.Run) > 0 {
 			d.Steps = append(d.Steps, step)
 		}
 	}
-	overwrites(d.recipes, &bad)
-	configOf(cell, d, &bad) // for its problems
+	overwrites(d.list.recipes, &bad)
 	if err := bad.Err(); err != nil {
 		return err
 	}
 	d.blobs = d.Blobs()
 	d.lock = d.lockDigest(locked)
+	d.created = time.Unix(d.Epoch, 0).UTC().Format(time.RFC3339)
 	d.seal()
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"maps"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -35,17 +36,18 @@ func Make(cell matrix.Cell, set *recipe.Set, locked *lock.File) (*Plan, error) {
 func All(cells []matrix.Cell, set *recipe.Set, locked *lock.File) []Made {
 	p := newPlanner(set, locked)
 	out := make([]Made, len(cells))
-	drafts := make([]*draft, len(cells))
+	settings := make([]*setting, len(cells))
 	for i, cell := range cells {
-		drafts[i], out[i].Err = p.draft(cell)
+		settings[i], out[i].Err = p.setting(cell)
 	}
+	// What is left is hashing, which is most of the work.
 	var all sync.WaitGroup
 	chunk := len(cells)/runtime.GOMAXPROCS(0) + 1
 	for first := 0; first < len(cells); first += chunk {
 		all.Go(func() {
 			for i := first; i < min(first+chunk, len(cells)); i++ {
 				if out[i].Err == nil {
-					out[i].Plan, out[i].Err = drafts[i].finish(cells[i])
+					out[i].Plan = settings[i].finish(cells[i])
 				}
 			}
 		})
@@ -56,21 +58,24 @@ func All(cells []matrix.Cell, set *recipe.Set, locked *lock.File) []Made {
 
 // planner remembers what cells share.
 type planner struct {
-	set    *recipe.Set
-	locked *lock.File
-	lists  map[string]*list
-	asked  map[key][]asked
-	drafts map[key]*draft
+	set      *recipe.Set
+	locked   *lock.File
+	lists    map[string]*list
+	asked    map[key][]asked
+	drafts   map[key]*draft
+	settings map[settingKey]*setting
 }
 
 func newPlanner(set *recipe.Set, locked *lock.File) *planner {
-	return &planner{set: set, locked: locked, lists: map[string]*list{}, asked: map[key][]asked{}, drafts: map[key]*draft{}}
+	return &planner{set: set, locked: locked, lists: map[string]*list{}, asked: map[key][]asked{}, drafts: map[key]*draft{},
+		settings: map[settingKey]*setting{}}
 }
 
 // list is a list of recipes that some cells have.
 type list struct {
 	recipes []*recipe.Recipe
 	names   []string // what the templates of their packages and commands name
+	env     []string // what those of their environment name
 }
 
 // key is everything of a cell that its packages and steps depend on.
@@ -79,6 +84,12 @@ type key struct {
 	base                       matrix.Base
 	baseName, platform         string
 	cuda, torch, python, named string
+}
+
+// settingKey is everything of a cell that its configuration depends on, but labels.
+type settingKey struct {
+	draft         *draft
+	driver, named string
 }
 
 // asked is a question to the lock under its name.
@@ -90,11 +101,19 @@ type asked struct {
 // draft is a plan without tag and configuration, which many cells share.
 type draft struct {
 	Plan
-	recipes []*recipe.Recipe
+	list    *list
 	build   recipe.Vars // what templates may name beyond the cell's own values
 	archs   string
-	json    []byte // the draft's canonical JSON between tag and configuration
 	lock    string
+	created string
+	json    []byte // the canonical JSON between tag and configuration
+}
+
+// setting is a draft with a configuration without labels.
+type setting struct {
+	draft         *draft
+	config        Config
+	before, after []byte // the configuration's canonical JSON around the labels
 }
 
 func (p *planner) keyOf(cell matrix.Cell) (key, error) {
@@ -110,17 +129,26 @@ func (p *planner) keyOf(cell matrix.Cell) (key, error) {
 		}
 		l = &list{recipes: recipes}
 		for _, rec := range recipes {
+			for _, v := range rec.Env {
+				l.env = append(l.env, recipe.Names(v.Value)...)
+			}
 			l.names = append(l.names, rec.Names()...)
 		}
-		l.names = sortedSet(l.names)
+		l.names, l.env = sortedSet(l.names), sortedSet(l.env)
 		p.lists[names.String()] = l
 	}
-	var named strings.Builder
-	for _, name := range l.names {
+	return key{l, cell.Base, cell.BaseName, cell.Platform, cell.CUDA, cell.Torch, cell.Python, valuesOf(cell, l.names)}, nil
+}
+
+// valuesOf is the cell's values of some names as one text. The names that only
+// plan knows follow from torch and CUDA.
+func valuesOf(cell matrix.Cell, names []string) string {
+	var out strings.Builder
+	for _, name := range names {
 		value, _ := cell.Var(name)
-		named.WriteString(value + "\x00")
+		out.WriteString(value + "\x00")
 	}
-	return key{l, cell.Base, cell.BaseName, cell.Platform, cell.CUDA, cell.Torch, cell.Python, named.String()}, nil
+	return out.String()
 }
 
 // ask lists a cell's questions to the lock.
@@ -156,7 +184,7 @@ func (p *planner) draft(cell matrix.Cell) (*draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &draft{recipes: k.list.recipes, build: buildVars(cell), archs: strings.Join(compat.Archs(cell.Torch, cell.CUDA), " ")}
+	d := &draft{list: k.list, build: buildVars(cell), archs: strings.Join(compat.Archs(cell.Torch, cell.CUDA), " ")}
 	if err := d.fill(cell, questions, p.locked); err != nil {
 		return nil, err
 	}
@@ -164,36 +192,57 @@ func (p *planner) draft(cell matrix.Cell) (*draft, error) {
 	return d, nil
 }
 
+func (p *planner) setting(cell matrix.Cell) (*setting, error) {
+	d, err := p.draft(cell)
+	if err != nil {
+		return nil, err
+	}
+	k := settingKey{d, cell.Driver, valuesOf(cell, d.list.env)}
+	if s, ok := p.settings[k]; ok {
+		return s, nil
+	}
+	var bad diag.List
+	s := &setting{draft: d, config: configOf(cell, d, &bad)}
+	if err := bad.Err(); err != nil {
+		return nil, err
+	}
+	s.before, s.after = around(s.config, `"labels":`, "null")
+	p.settings[k] = s
+	return s, nil
+}
+
+// around is the canonical JSON of v before and after the value of a key that
+// stands in it once.
+func around(v any, key, value string) (before, after []byte) {
+	whole, _ := json.Marshal(v)
+	before, after, _ = bytes.Cut(whole, []byte(key+value))
+	return append(slices.Clip(before), key...), after
+}
+
 // The canonical JSON of a plan begins with its tag and ends with its configuration.
-const jsonStart, jsonConfig = `{"tag":`, `,"config":`
+const jsonTag = `{"tag":`
 
 // seal keeps what finish needs of the draft's JSON.
 func (d *draft) seal() {
 	whole, _ := json.Marshal(d.Plan)
 	config, _ := json.Marshal(d.Config)
-	whole = bytes.TrimPrefix(whole, []byte(jsonStart+`""`))
-	d.json = bytes.TrimSuffix(whole, []byte(jsonConfig+string(config)+"}"))
+	d.json = bytes.TrimSuffix(bytes.TrimPrefix(whole, []byte(jsonTag+`""`)), append(config, '}'))
 }
 
-// finish makes the draft a cell's plan. It changes nothing of the draft.
-func (d *draft) finish(cell matrix.Cell) (*Plan, error) {
-	var bad diag.List
-	p := d.Plan
-	p.Tag = cell.Tag
-	p.Config = configOf(cell, d, &bad)
-	if err := bad.Err(); err != nil {
-		return nil, err
-	}
-	p.label(cell, d)
+// finish makes the setting a cell's plan. It changes nothing of the setting.
+func (s *setting) finish(cell matrix.Cell) *Plan {
+	p := s.draft.Plan
+	p.Tag, p.Config = cell.Tag, s.config
+	p.Config.Labels = p.labels(cell, s.draft)
 	tag, _ := json.Marshal(p.Tag)
-	config, _ := json.Marshal(p.Config)
+	labels, _ := json.Marshal(p.Config.Labels)
 	h := sha256.New()
-	for _, part := range [][]byte{[]byte(jsonStart), tag, d.json, []byte(jsonConfig), config, []byte("}")} {
+	for _, part := range [][]byte{[]byte(jsonTag), tag, s.draft.json, s.before, labels, s.after, []byte("}")} {
 		h.Write(part)
 	}
 	p.digest = "sha256:" + hex.EncodeToString(h.Sum(nil))
 	p.Config.Labels[planLabel] = p.digest
-	return &p, nil
+	return &p
 }
 
 // vars is what templates may name in a cell of the draft.

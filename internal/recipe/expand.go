@@ -80,20 +80,26 @@ func skeleton(s diag.Str, bad *diag.List) string {
 	return out.String()
 }
 
-// Names lists what the templates of a recipe's packages and commands name, in no
-// order and with repeats.
-func (r *Recipe) Names() []string {
-	templates := slices.Concat(r.Debs, r.Wheels, r.Limits)
-	for _, run := range r.Run {
-		templates = append(templates, diag.Str{Value: run.Command})
-	}
+// Names lists what a template names, in its order.
+func Names(template string) []string {
 	var out []string
-	for _, t := range templates {
-		for _, p := range split(t, &diag.List{}) {
-			if p.name != "" {
-				out = append(out, p.name)
-			}
+	for _, p := range split(diag.Str{Value: template}, &diag.List{}) {
+		if p.name != "" {
+			out = append(out, p.name)
 		}
+	}
+	return out
+}
+
+// Names lists what the templates of the recipe's packages and commands name, in
+// no order and with repeats.
+func (r *Recipe) Names() []string {
+	var out []string
+	for _, t := range slices.Concat(r.Debs, r.Wheels, r.Limits) {
+		out = append(out, Names(t.Value)...)
+	}
+	for _, run := range r.Run {
+		out = append(out, Names(run.Command)...)
 	}
 	return out
 }
