@@ -140,11 +140,15 @@ func (m *missing) what() string {
 }
 
 func (m *missing) why() string {
-	return fmt.Sprintf("%s; %s; to add one, extend %sdata/builds.csv and %[3]sdata/releases.csv", m.ofCUDA(), m.ofTorch(), dir)
+	return m.ofCUDA() + "; " + m.ofTorch()
+}
+
+func (m *missing) cure() string {
+	return fmt.Sprintf("to add one, extend %sdata/builds.csv and %[1]sdata/releases.csv", dir)
 }
 
 // Error says what is missing, what exists, and what to extend.
-func (m *missing) Error() string { return m.what() + ": " + m.why() }
+func (m *missing) Error() string { return m.what() + ": " + m.why() + "; " + m.cure() }
 
 // ofCUDA says which torch releases are built for the CUDA.
 func (m *missing) ofCUDA() string {

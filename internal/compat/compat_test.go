@@ -156,11 +156,11 @@ func TestFloors(t *testing.T) {
 		}
 		for _, later := range []string{f.Strict, f.Shipped} {
 			if later != "" && !older(compat, later) && compat.String() != later {
-				t.Errorf("CUDA %s: compat floor %s is above %s", f.cuda, f.Compat, later)
+				t.Errorf("CUDA %s: compat floor %s is above %s", f.CUDA, f.Compat, later)
 			}
 		}
 		if f.Strict != "" && f.Branch != "R"+f.Strict[:3] {
-			t.Errorf("CUDA %s: driver %s is not of branch %s", f.cuda, f.Strict, f.Branch)
+			t.Errorf("CUDA %s: driver %s is not of branch %s", f.CUDA, f.Strict, f.Branch)
 		}
 	}
 }
@@ -174,7 +174,7 @@ func TestGPUs(t *testing.T) {
 		t.Errorf("A100: %+v", g)
 	}
 	cu118, cu121 := Archs("2.4.1", "11.8"), Archs("2.4.1", "12.1")
-	for name, want := range map[string]bool{"Tesla V100": true, "A100": true, "L4": true, "H100": true, "B200": false, "GeForce RTX 50 series": false} {
+	for name, want := range map[string]bool{"Tesla V100": true, "A100": true, "L4": true, "H100": true, "B200": false, "GeForce RTX 5090": false} {
 		g, ok := byName[name]
 		if !ok {
 			t.Errorf("no %s in the table", name)

@@ -29,13 +29,22 @@ const (
 type Judgement struct {
 	Level  string // Error, Warning or Note
 	What   string // one clause
-	Why    string // the reason, what is allowed and what to do
+	Why    string // the reason, and what is allowed
+	Cure   string // what to do; may be empty in a note
 	Source string
 	Field  string // which field of the subject is at fault: torch, python or driver
 }
 
-// String is what and why, without the level.
-func (j Judgement) String() string { return j.What + ": " + j.Why }
+// String is what, why and what to do, without the level.
+func (j Judgement) String() string { return j.What + ": " + j.Help() }
+
+// Help is why and what to do.
+func (j Judgement) Help() string {
+	if j.Cure == "" {
+		return j.Why
+	}
+	return j.Why + "; " + j.Cure
+}
 
 // rule is a row of rules.csv.
 type rule struct {
@@ -46,7 +55,7 @@ type rule struct {
 func (r *row) rule() rule {
 	return rule{
 		Judgement: Judgement{
-			Level: r.oneOf("level", Error, Warning, Note), What: r.get("what"), Why: r.get("why"), Source: r.get("source"),
+			Level: r.oneOf("level", Error, Warning, Note), What: r.get("what"), Why: r.get("why"), Cure: r.get("cure"), Source: r.get("source"),
 		},
 		torches: r.torches("torch"), cuda: r.cuda("cuda"), python: r.opt("python"), driverBelow: r.driver("driver_below"),
 	}
@@ -80,22 +89,26 @@ func judgeBuild(s Subject) []Judgement {
 	found, err := Lookup(s.Torch, s.CUDA)
 	var none *missing
 	if errors.As(err, &none) {
-		return []Judgement{{Level: Error, What: none.what(), Why: none.why(), Source: dir + "data/builds.csv"}}
+		return []Judgement{{Level: Error, What: none.what(), Why: none.why(), Cure: none.cure(), Source: dir + "data/builds.csv"}}
 	}
 	if err != nil {
 		return []Judgement{{Level: Error, What: "the tables cannot be read", Why: err.Error(), Source: dir + "data"}}
 	}
-	if s.Python == "" {
-		return nil
-	}
+	return judgePython(s, found)
+}
+
+// judgePython: the build has a wheel for the Python.
+func judgePython(s Subject, found Torch) []Judgement {
 	rel, _ := known().release(s.Torch)
-	if !slices.Contains(found.Pythons, s.Python) {
+	switch {
+	case s.Python == "":
+		return nil
+	case !slices.Contains(found.Pythons, s.Python):
 		return []Judgement{{Level: Error, What: fmt.Sprintf("torch %s has no wheel for Python %s", s.Torch, s.Python),
-			Why: "it has wheels for Python " + strings.Join(found.Pythons, ", "), Source: rel.source}}
-	}
-	if rel.experimental == s.Python {
+			Why: "it has wheels for Python " + strings.Join(found.Pythons, ", "), Cure: "take one of these, or another torch", Source: rel.source}}
+	case rel.experimental == s.Python:
 		return []Judgement{{Level: Warning, What: fmt.Sprintf("Python %s is experimental for torch %s", s.Python, s.Torch),
-			Why: "wheels exist but upstream does not stand behind them", Source: rel.source}}
+			Why: "wheels exist but upstream does not stand behind them", Cure: "take an older Python, or a newer torch", Source: rel.source}}
 	}
 	return nil
 }
@@ -107,12 +120,12 @@ func judgeSuite(s Subject) []Judgement {
 	}
 	d, ok := DistributionOf(s.Suite)
 	if !ok {
-		return []Judgement{{Level: Error, What: fmt.Sprintf("the suite %s is not known", s.Suite),
-			Why: fmt.Sprintf("known: %s; to add one, extend %sdata/distributions.csv", strings.Join(Suites(), ", "), dir), Source: dir + "data/distributions.csv"}}
+		return []Judgement{{Level: Error, What: fmt.Sprintf("the suite %s is not known", s.Suite), Why: "known: " + strings.Join(Suites(), ", "),
+			Cure: fmt.Sprintf("to add one, extend %sdata/distributions.csv", dir), Source: dir + "data/distributions.csv"}}
 	}
 	if s.Python != "" && s.Python != d.Python {
 		return []Judgement{{Level: Error, What: fmt.Sprintf("%s has Python %s, not %s", d.Suite, d.Python, s.Python),
-			Why: fmt.Sprintf("the image takes the Python of its suite; write %s, or another suite", d.Python), Source: d.source}}
+			Why: "the image takes the Python of its suite", Cure: fmt.Sprintf("write %s, or another suite", d.Python), Source: d.source}}
 	}
 	return nil
 }
@@ -124,7 +137,7 @@ func judgeDriver(s Subject) []Judgement {
 	}
 	driver, err := version.ParseFloor(s.Driver)
 	if err != nil {
-		return []Judgement{{Level: Error, What: "the driver floor cannot be read", Why: err.Error()}}
+		return []Judgement{{Level: Error, What: "the driver floor cannot be read", Why: err.Error(), Cure: `write the oldest driver, such as ">=525.60.13"`}}
 	}
 	f, ok := FloorOf(s.CUDA)
 	if !ok {
@@ -134,24 +147,30 @@ func judgeDriver(s Subject) []Judgement {
 	if f.Strict != "" {
 		strict = "the driver it shipped with, the strict floor, is " + f.Strict
 	}
-	if older(driver, f.Compat) {
+	some, all := HostDriver{s.Driver, driver}.Runs(f)
+	if !some {
 		return []Judgement{{Level: Error, What: fmt.Sprintf("driver floor %s is older than CUDA %s allows", driver, s.CUDA),
-			Why: fmt.Sprintf("the oldest driver that runs it, the compat floor, is %s; %s", f.Compat, strict), Source: f.source}}
+			Why: fmt.Sprintf("the oldest driver that runs it, the compat floor, is %s; %s", f.Compat, strict), Cure: "raise the floor, or take an older CUDA", Source: f.source}}
 	}
-	if f.Strict != "" && !older(driver, f.Strict) {
+	if all {
 		return nil
 	}
+	cure := "raise the floor to have all of it"
 	return []Judgement{
 		{Level: Warning, What: fmt.Sprintf("driver floor %s runs CUDA %s by minor-version compatibility", driver, s.CUDA),
-			Why: strict + "; on older ones compiled GPU code runs, but what needs the newer driver is missing", Source: f.source},
+			Why: strict + "; on older ones compiled GPU code runs, but what needs the newer driver is missing", Cure: cure, Source: f.source},
 		{Level: Note, What: fmt.Sprintf("PTX of CUDA %s does not compile on drivers as old as %s", s.CUDA, driver),
-			Why: strict + "; kernels without machine code for the device fail there (unsupported PTX version)", Source: f.source},
+			Why: strict + "; kernels without machine code for the device fail there (unsupported PTX version)", Cure: cure, Source: f.source},
 	}
 }
 
 // judgeRules: what the table of rules says.
 func judgeRules(s Subject) []Judgement {
 	driver, _ := version.ParseFloor(s.Driver) // a malformed one is reported by judgeDriver
+	return rulesFor(s, driver)
+}
+
+func rulesFor(s Subject, driver version.Driver) []Judgement {
 	var out []Judgement
 	for _, r := range known().rules {
 		old := r.driverBelow == "" || driver.Major() > 0 && older(driver, r.driverBelow)
@@ -172,8 +191,9 @@ func judgeGPUs(s Subject) []Judgement {
 	var names []string
 	source := ""
 	for _, g := range known().gpus {
-		if g.Driver != "" && runs(archs, g.Capability) && older(driver, g.Driver) {
-			names = append(names, fmt.Sprintf("%s (%s)", g.Name, g.Driver))
+		name := fmt.Sprintf("%s (%s)", g.Series, g.From())
+		if g.Platform == AMD64 && runs(archs, g.Capability) && older(driver, g.From()) && !slices.Contains(names, name) {
+			names = append(names, name)
 			source = g.Source
 		}
 	}

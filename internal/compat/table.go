@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -22,6 +23,9 @@ const dir = "internal/compat/"
 // tables is every table, parsed.
 type tables struct {
 	floors        []Floor
+	updates       []toolkit
+	images        []BaseImage
+	branches      []Branch
 	releases      []release
 	builds        []build
 	archs         []arch
@@ -49,6 +53,9 @@ func parse() (*tables, error) {
 	var bad diag.List
 	t := &tables{
 		floors:        rows(&bad, "data/floors.csv", (*row).floor),
+		updates:       rows(&bad, "data/updates.csv", (*row).toolkit),
+		images:        rows(&bad, "data/images.csv", (*row).baseImage),
+		branches:      rows(&bad, "data/branches.csv", (*row).branch),
 		releases:      rows(&bad, "data/releases.csv", (*row).release),
 		builds:        rows(&bad, "data/builds.csv", (*row).build),
 		archs:         rows(&bad, "data/archs.csv", (*row).arch),
@@ -143,6 +150,27 @@ func (r *row) cuda(column string) string {
 		r.bad.AddErr(r.pos, err)
 	}
 	return s
+}
+
+// updateOf is an update of a CUDA version: 12.1.1.
+func (r *row) updateOf(column string) string {
+	s := r.get(column)
+	cuda, update, _ := cutLast(s, ".")
+	_, err := version.ParseCUDA(cuda)
+	r.bad.AddErr(r.pos, err)
+	if _, err := strconv.Atoi(update); err != nil {
+		r.bad.Add(r.pos, "write major.minor.update", "%q is not an update of a CUDA", s)
+	}
+	return s
+}
+
+// cutLast is strings.Cut around the last sep.
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
 }
 
 // driver is a driver version; empty is allowed and means unknown, or any.

@@ -16,7 +16,7 @@ func TestTablesParse(t *testing.T) {
 	}
 	counts := map[string]int{
 		"floors": len(parsed.floors), "releases": len(parsed.releases), "builds": len(parsed.builds), "archs": len(parsed.archs),
-		"gpus": len(parsed.gpus), "limits": len(parsed.limits), "rules": len(parsed.rules), "conflicts": len(parsed.conflicts),
+		"gpus": len(parsed.gpus), "updates": len(parsed.updates), "images": len(parsed.images), "branches": len(parsed.branches), "limits": len(parsed.limits), "rules": len(parsed.rules), "conflicts": len(parsed.conflicts),
 		"wheels": len(parsed.wheels), "requires": len(parsed.requires), "distributions": len(parsed.distributions),
 	}
 	names, err := fs.Glob(files, "data/*.csv")

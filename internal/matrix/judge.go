@@ -58,7 +58,7 @@ func (e *expansion) judge(p point, c *Cell) {
 			if !ok {
 				at = p["torch"]
 			}
-			e.strike(p, diag.Problem{Pos: at.Pos, What: j.What, Help: j.Why})
+			e.strike(p, diag.Problem{Pos: at.Pos, What: j.What, Help: j.Help()})
 		case compat.Warning:
 			c.Warnings = append(c.Warnings, j.String())
 		}
