@@ -64,7 +64,7 @@ An interrupted build loses nothing: downloads resume and built layers are kept.`
 }
 
 func (a *app) build(ctx context.Context, f *buildFlags) error {
-	in, err := f.in.load()
+	in, err := f.in.load(a.environment())
 	if err != nil {
 		return err
 	}
@@ -102,15 +102,11 @@ func (r *recorder) emit(ev record.Event) { r.events = append(r.events, ev) }
 // runBuild has the engine, the store and the display up while the cells run. What
 // fails after that is late: the cells' results stand.
 func (a *app) runBuild(ctx context.Context, f *buildFlags, in *inputs, run *forge.Run, cells []forge.Cell) (late, err error) {
-	mirrors, err := a.loadMirrors(&f.in, in.matrix)
-	if err != nil {
-		return nil, err
-	}
 	display, err := newDisplay(a.stderr, f.progress)
 	if err != nil {
 		return nil, err
 	}
-	work, err := a.openWorkshop(ctx, &f.engine, mirrors, display)
+	work, err := a.openWorkshop(ctx, &f.engine, in, display)
 	if err != nil {
 		display.close()
 		return nil, err

@@ -47,14 +47,16 @@ type inputs struct {
 	cells    []matrix.Cell // selected
 	all      []matrix.Cell
 	recipes  *recipe.Set
-	lock     *lock.File // empty when there is none yet
-	shipped  bool       // the lock is built in, so it cannot be written
+	mirrors  []store.Profile // best first
+	lock     *lock.File      // empty when there is none yet
+	shipped  bool            // the lock is built in, so it cannot be written
 	lockPath string
 	sources  map[string][]byte // recipe files by name
 }
 
 // load reads and checks all inputs; the problems of all are reported together.
-func (f *inputFlags) load() (*inputs, error) {
+// env is what mirror profiles are read from.
+func (f *inputFlags) load(env store.Environment) (*inputs, error) {
 	in := &inputs{lock: &lock.File{}, lockPath: f.lock, sources: map[string][]byte{}}
 	var bad diag.List
 	data, shipped, err := f.readMatrix()
@@ -80,6 +82,9 @@ func (f *inputFlags) load() (*inputs, error) {
 		bad.AddErr(diag.Pos{}, err)
 	}
 	in.readSources(layers)
+	if in.mirrors, err = f.loadMirrors(in.matrix, env); err != nil {
+		bad.AddErr(diag.Pos{}, err)
+	}
 	read := os.ReadFile
 	if in.lockPath == "" {
 		in.lockPath = strings.TrimSuffix(f.matrix, filepath.Ext(f.matrix)) + ".lock"
@@ -173,8 +178,8 @@ func (f *inputFlags) choose(all []matrix.Cell) ([]matrix.Cell, error) {
 }
 
 // loadMirrors reads the profiles to use: those the flag names, else one's own and
-// then the matrix's.
-func (a *app) loadMirrors(f *inputFlags, m *matrix.Matrix) ([]store.Profile, error) {
+// then the matrix's. The matrix is nil when it could not be read.
+func (f *inputFlags) loadMirrors(m *matrix.Matrix, env store.Environment) ([]store.Profile, error) {
 	var own []store.Profile
 	if f.profile != "" {
 		data, err := os.ReadFile(f.profile)
@@ -185,15 +190,19 @@ func (a *app) loadMirrors(f *inputFlags, m *matrix.Matrix) ([]store.Profile, err
 			return nil, err
 		}
 	}
-	names := m.Mirrors
-	if len(f.mirrors) > 0 {
+	var names []diag.Str
+	switch {
+	case len(f.mirrors) > 0:
 		names = named(f.mirrors, "--mirrors")
-	} else {
+	case m == nil:
+		return own, nil
+	default:
+		names = m.Mirrors
 		for i := len(own) - 1; i >= 0; i-- {
 			names = append(named([]string{own[i].Name}, f.profile), names...)
 		}
 	}
-	return store.LoadProfiles(names, own, a.environment())
+	return store.LoadProfiles(names, own, env)
 }
 
 func named(values []string, where string) []diag.Str {

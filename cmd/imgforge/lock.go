@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -48,7 +47,7 @@ A cell that cannot be locked is named with its reason; the others are locked.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.in.locks, f.in.mend = true, !f.check
-			in, err := f.in.load()
+			in, err := f.in.load(a.environment())
 			if err != nil {
 				return err
 			}
@@ -180,16 +179,12 @@ func changeOf(r *resolve.Result) lock.Change {
 
 // resolve asks the solvers, in containers, on the engine.
 func (a *app) resolve(ctx context.Context, f *lockFlags, in *inputs, ask []lock.Need) (*resolve.Result, error) {
-	mirrors, err := a.loadMirrors(&f.in, in.matrix)
-	if err != nil {
-		return nil, err
-	}
 	display, err := newDisplay(a.stderr, f.progress)
 	if err != nil {
 		return nil, err
 	}
 	defer display.close()
-	work, err := a.openWorkshop(ctx, &f.engine, mirrors, display)
+	work, err := a.openWorkshop(ctx, &f.engine, in, display)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +194,8 @@ func (a *app) resolve(ctx context.Context, f *lockFlags, in *inputs, ask []lock.
 		Runner:   work.runner(),
 		Path:     work.store.Path,
 		Indexes:  work.indexes(),
-		HTTP:     &http.Client{Timeout: time.Minute},
+		NoIndex:  work.fetcher.NoIndex(),
+		Size:     work.fetcher.Size,
 		CA:       a.caBundle(),
 		Proxy:    a.proxies(),
 		Now:      time.Now,

@@ -25,7 +25,7 @@ plans. Reads files only: no network, no engine.
   imgforge plan --only 'cuda=12.1,torch=2.4.1' --json    every file with its sha256`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			loaded, err := in.load()
+			loaded, err := in.load(a.environment())
 			if err != nil {
 				return err
 			}

@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/moby/buildkit/client/llb"
 	"github.com/spf13/pflag"
 
 	"github.com/imgforge/imgforge/internal/builder"
+	"github.com/imgforge/imgforge/internal/diag"
 	"github.com/imgforge/imgforge/internal/graph"
 	"github.com/imgforge/imgforge/internal/plan"
 	"github.com/imgforge/imgforge/internal/record"
@@ -37,21 +40,23 @@ type workshop struct {
 	builder *builder.Builder
 	display *display
 
+	lockPath string
+
 	fetching sync.Mutex
 	closers  []func() error
 }
 
 // openWorkshop opens the store and starts or dials the engine.
-func (a *app) openWorkshop(ctx context.Context, f *engineFlags, mirrors []store.Profile, d *display) (*workshop, error) {
+func (a *app) openWorkshop(ctx context.Context, f *engineFlags, in *inputs, d *display) (*workshop, error) {
 	dir, err := a.stateDir()
 	if err != nil {
 		return nil, err
 	}
-	w := &workshop{display: d}
+	w := &workshop{display: d, lockPath: in.lockPath}
 	if w.store, err = store.Open(filepath.Join(dir, "store")); err != nil {
 		return nil, infra(err)
 	}
-	w.fetcher = &store.Fetcher{Store: w.store, Profiles: mirrors, Env: a.environment()}
+	w.fetcher = &store.Fetcher{Store: w.store, Profiles: in.mirrors, Env: a.environment()}
 	if err := w.openEngine(ctx, a, f, filepath.Join(dir, "engine")); err != nil {
 		return nil, errors.Join(infra(err), w.close())
 	}
@@ -99,10 +104,13 @@ func (w *workshop) close() error {
 
 // classify says at which stage an error arose.
 func classify(err error) record.Class {
+	var size *store.SizeError
 	var fetch *store.FetchError
 	var step *builder.StepError
 	var push *builder.PushError
 	switch {
+	case errors.As(err, &size):
+		return record.ClassPlan
 	case errors.As(err, &fetch):
 		return record.ClassMirror
 	case errors.As(err, &push):
@@ -176,8 +184,25 @@ func (w *workshop) Fetch(ctx context.Context, blobs []plan.Blob) (int64, error) 
 			t.say("mirror %s", note)
 		}
 	}
+	err = w.located(err)
 	t.end(err)
 	return result.Downloaded, err
+}
+
+// located adds the lock's line to an error about a size it has wrong.
+func (w *workshop) located(err error) error {
+	var size *store.SizeError
+	if !errors.As(err, &size) {
+		return err
+	}
+	pos := diag.Pos{File: w.lockPath}
+	data, _ := os.ReadFile(w.lockPath) // a shipped lock is no file
+	for i, line := range strings.Split(string(data), "\n") {
+		if strings.HasSuffix(line, size.Blob.SHA256) && (strings.HasPrefix(line, "deb") || strings.HasPrefix(line, "wheel")) {
+			pos.Line = i + 1
+		}
+	}
+	return fmt.Errorf("%s: %w", pos, err)
 }
 
 // environment is what host profiles are read from.

@@ -2,7 +2,6 @@ package resolve_test
 
 import (
 	"context"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,7 +86,7 @@ func workshop(t *testing.T) *resolve.Resolver {
 	}
 	t.Cleanup(func() { _ = b.Close() })
 	ca, _ := os.ReadFile("/etc/ssl/certs/ca-certificates.crt")
-	return &resolve.Resolver{Fetcher: f, Runner: runner{b}, Path: s.Path, Indexes: indexes, HTTP: http.DefaultClient, CA: ca,
+	return &resolve.Resolver{Fetcher: f, Runner: runner{b}, Path: s.Path, Indexes: indexes, Size: f.Size, CA: ca,
 		Now: time.Now, Progress: func(text string) { t.Log(text) }}
 }
 

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,11 +61,12 @@ type Index struct {
 type Resolver struct {
 	Fetcher  Fetcher
 	Runner   Runner
-	Path     func(sha256 string) string // where the store keeps a blob
-	Indexes  []Index                    // best first
-	HTTP     *http.Client               // asks indexes for sizes they do not list
-	CA       []byte                     // PEM bundle this machine trusts; may be empty
-	Proxy    map[string]string          // as in Job
+	Path     func(sha256 string) string                           // where the store keeps a blob
+	Indexes  []Index                                              // best first
+	NoIndex  string                                               // why there is no index, when there is none
+	Size     func(ctx context.Context, url string) (int64, error) // asks an index for a size it does not list, in bytes
+	CA       []byte                                               // PEM bundle this machine trusts; may be empty
+	Proxy    map[string]string                                    // as in Job
 	Now      func() time.Time
 	Progress func(string) // told what begins; may be nil
 

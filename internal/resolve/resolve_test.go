@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -146,7 +144,7 @@ Inst python3 (3.11.2-1+b1 localhost [amd64])
 func resolver(t *testing.T, e *engine) *Resolver {
 	m, keys := world(t)
 	return &Resolver{
-		Fetcher: m, Runner: e, Path: func(sum string) string { return filepath.Join(m.store, sum) }, HTTP: http.DefaultClient,
+		Fetcher: m, Runner: e, Path: func(sum string) string { return filepath.Join(m.store, sum) },
 		Indexes: []Index{{"first", "https://user:secret@first.example/simple"}, {"second", "https://second.example/simple"}},
 		CA:      []byte("PEM"), Proxy: map[string]string{"https_proxy": "http://proxy.example:1"},
 		Now: func() time.Time { return today }, keys: keys,
@@ -166,15 +164,11 @@ func summary(r *Result) string {
 }
 
 func TestResolve(t *testing.T) {
-	sized := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Length", "4321")
-	}))
-	defer sized.Close()
 	numpy := `lock-version = "1.0"
 [[packages]]
 name = "numpy"
 version = "1.26.4"
-wheels = [{ url = "` + sized.URL + `/numpy-1.26.4-cp311-cp311-linux_x86_64.whl", hashes = { sha256 = "` + someHash + `" } }]
+wheels = [{ url = "https://files.example/numpy-1.26.4-cp311-cp311-linux_x86_64.whl", hashes = { sha256 = "` + someHash + `" } }]
 `
 	answers, err := json.Marshal(wheelAnswers{Tags: cp311, Answers: []wheelAnswer{
 		{Index: "second", Pylock: numpy, Tried: []struct{ Index, Reason string }{{"first", "no route"}}},
@@ -198,6 +192,12 @@ wheels = [{ url = "` + sized.URL + `/numpy-1.26.4-cp311-cp311-linux_x86_64.whl",
 	var said []string
 	r := resolver(t, e)
 	r.Progress = func(s string) { said = append(said, s) }
+	r.Size = func(_ context.Context, url string) (int64, error) {
+		if url != "https://files.example/numpy-1.26.4-cp311-cp311-linux_x86_64.whl" {
+			t.Errorf("the size of %s is asked", url)
+		}
+		return 4321, nil
+	}
 	got, err := r.Resolve(context.Background(), []lock.Need{
 		with("zsh"), with("zsch"), with("libc6"), with("ghost"),
 		wheels("numpy"), wheels("nothing"), wheels("torch==2.1.2+cu999"),

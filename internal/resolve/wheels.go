@@ -1,12 +1,12 @@
 package resolve
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -158,6 +158,9 @@ func runWheels(ctx context.Context, runner Runner, job Job, n int) (wheelAnswers
 // lockWheels turns an answer into lock entries.
 func (s *session) lockWheels(ctx context.Context, a wheelAnswer, tags []string, known []indexWheel) (entries []lock.Entry, help string, err error) {
 	if a.Index == "" {
+		if len(s.Indexes) == 0 {
+			return nil, "name a mirror that has one with --mirrors", errors.New(cmp.Or(s.NoIndex, "no mirror has a Python index"))
+		}
 		return nil, "", errors.New(triedReasons(a))
 	}
 	wheels, err := parsePylock(a.Pylock, tags)
@@ -176,7 +179,7 @@ func (s *session) lockWheels(ctx context.Context, a wheelAnswer, tags []string, 
 			return nil, "", fmt.Errorf("uv chose %s, which is no wheel of an index", w.file)
 		}
 		if w.size == 0 {
-			if w.size, err = s.askSize(ctx, w.url); err != nil {
+			if w.size, err = s.Size(ctx, w.url); err != nil {
 				return nil, "", fmt.Errorf("size of %s: %w", w.file, err)
 			}
 		}
@@ -198,27 +201,7 @@ func triedReasons(a wheelAnswer) string {
 	for i, r := range reasons {
 		reasons[i] = strings.Join(from[r], ", ") + ": " + r
 	}
-	if len(reasons) == 0 {
-		return "no package index is configured"
-	}
 	return strings.Join(reasons, "; ")
-}
-
-// askSize asks for the length of a file that its index does not list.
-func (s *session) askSize(ctx context.Context, url string) (int64, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodHead, url, nil)
-	if err != nil {
-		return 0, err
-	}
-	resp, err := s.HTTP.Do(req)
-	if err != nil {
-		return 0, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK || resp.ContentLength <= 0 {
-		return 0, fmt.Errorf("the index answers %s with length %d", resp.Status, resp.ContentLength)
-	}
-	return resp.ContentLength, nil
 }
 
 // wanters reads uv's comments: who wants a distribution.

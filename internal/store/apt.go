@@ -26,22 +26,23 @@ type aptSource struct {
 var debianSuite = regexp.MustCompile(`^(buster|bullseye|bookworm|trixie|forky|duke|sid|unstable|testing|(old)*stable)` +
 	`(-updates|-security|-backports|-proposed-updates|/updates)?$`)
 
-// aptArchives finds, by name, the first root of each of Debian's archives that
-// apt uses here. Where a root's path does not end in that name, as behind a
+// ubuntuSuite is a suite of Ubuntu itself.
+var ubuntuSuite = regexp.MustCompile(`^(bionic|focal|jammy|noble|oracular|plucky|questing|resolute)(-updates|-security|-backports|-proposed)?$`)
+
+// aptArchives finds, by name, the first root of each archive of Debian and Ubuntu
+// that apt uses here. Where a root's path does not end in that name, as behind a
 // company's proxy, the suite tells.
 func aptArchives(env Environment) map[string]string {
 	out := map[string]string{}
 	for _, s := range aptSources(env) {
-		if !debianSuite.MatchString(s.suite) || !slices.Contains(s.components, "main") {
+		names := archivesOf(s.suite)
+		if len(names) == 0 || !slices.Contains(s.components, "main") {
 			continue
 		}
 		for _, root := range aptRoots(env, s.uri) {
-			name := path.Base(root)
-			if !slices.Contains(archiveNames, name) {
-				name = "debian"
-				if strings.HasSuffix(s.suite, "-security") || strings.HasSuffix(s.suite, "/updates") {
-					name = "debian-security"
-				}
+			name := names[0]
+			if base := path.Base(root); slices.Contains(names, base) {
+				name = base
 			}
 			if out[name] == "" {
 				out[name] = root
@@ -49,6 +50,19 @@ func aptArchives(env Environment) map[string]string {
 		}
 	}
 	return out
+}
+
+// archivesOf are the archives that may have a suite, the likeliest first.
+func archivesOf(suite string) []string {
+	switch {
+	case ubuntuSuite.MatchString(suite):
+		return []string{"ubuntu", "ubuntu-ports"}
+	case !debianSuite.MatchString(suite):
+		return nil
+	case strings.HasSuffix(suite, "-security"), strings.HasSuffix(suite, "/updates"):
+		return []string{"debian-security", "debian"}
+	}
+	return []string{"debian", "debian-security"}
 }
 
 func aptSources(env Environment) []aptSource {

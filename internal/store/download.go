@@ -34,7 +34,7 @@ type download struct {
 // fetch brings the file into the store. A *FetchError has this one file.
 func (d *download) fetch(ctx context.Context, profiles []Profile) error {
 	blob := d.want.blob
-	if err := d.run.store.dropMisshapen(blob.SHA256, blob.Size); err != nil {
+	if err := d.run.store.checkSize(ctx, blob); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
 	unlock, err := d.open(ctx)
@@ -79,7 +79,7 @@ func (d *download) tryAll(ctx context.Context, profiles []Profile) (attempts []A
 			continue
 		}
 		for _, s := range sources {
-			err := d.try(ctx, p, s)
+			err := d.try(ctx, s.profile, s)
 			if err == nil {
 				d.run.health.praise(s.place)
 				return attempts, true, nil

@@ -75,6 +75,17 @@ func (e *FetchError) groups() [][]FileFailure {
 	return out
 }
 
+// SizeError is a file of the right sha256 whose size the lock has wrong.
+type SizeError struct {
+	Blob plan.Blob
+	Size int64 // bytes, in truth
+}
+
+// Error names the file and both sizes.
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("%s (%s) is %d bytes long, not %d as the lock says; correct that line, or lock the file anew", e.Blob.Name, e.Blob.Origin, e.Size, e.Blob.Size)
+}
+
 // effect is what a failure means for what is tried next.
 type effect int
 
@@ -159,7 +170,7 @@ func short(err error) string {
 // redact drops what may be secret from a URL: user, password and query.
 func redact(raw string) string {
 	u, err := url.Parse(raw)
-	if err != nil {
+	if err != nil || u.Host == "" && strings.Contains(raw, "@") {
 		return "(not a URL)"
 	}
 	return redactURL(u)

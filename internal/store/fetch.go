@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -260,6 +261,19 @@ func asAttempt(p *Profile, at string, err error) (*Attempt, error) {
 		return nil, err
 	}
 	return &Attempt{p.Name, cmp.Or(fail.url, at), fail.reason}, nil
+}
+
+// NoIndex says why no mirror has a Python index; empty when one has.
+func (f *Fetcher) NoIndex() string {
+	var why []string
+	for i := range f.Profiles {
+		p := f.Profiles[i].found()
+		if len(p.Indexes) > 0 {
+			return ""
+		}
+		why = append(why, p.Name+" "+lacks(p, "pypi", "has no Python index"))
+	}
+	return strings.Join(why, "; ")
 }
 
 // Indexes returns the simple indexes of all mirrors in order, those that are

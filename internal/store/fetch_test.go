@@ -188,7 +188,7 @@ func TestBadOrigins(t *testing.T) {
 		func(b *plan.Blob) { b.SHA256 = strings.ToUpper(b.SHA256) },
 		func(b *plan.Blob) { b.Origin = "debian/../../x" },
 		func(b *plan.Blob) { b.Origin = "debian/" },
-		func(b *plan.Blob) { b.Origin = "ubuntu/pool/x" },
+		func(b *plan.Blob) { b.Origin = "fedora/pool/x" },
 		func(b *plan.Blob) { b.Origin = "pypi:numpy" },
 		func(b *plan.Blob) { b.Origin = "" },
 		func(b *plan.Blob) { b.Name = "a/b" },

@@ -32,6 +32,10 @@ func newClient(perHost int, env Environment) *http.Client {
 // get asks a mirror for u. The body must be closed. Errors are *failure, or the
 // context's own.
 func (r *run) get(ctx context.Context, p *Profile, u *url.URL, header http.Header) (*http.Response, error) {
+	return r.ask(ctx, p, http.MethodGet, u, header)
+}
+
+func (r *run) ask(ctx context.Context, p *Profile, method string, u *url.URL, header http.Header) (*http.Response, error) {
 	at := redactURL(u)
 	if reason := r.health.down(p.Name, hostOf(u)); reason != "" {
 		return nil, &failure{effect: next, reason: reason, url: at}
@@ -41,7 +45,7 @@ func (r *run) get(ctx context.Context, p *Profile, u *url.URL, header http.Heade
 		return nil, err
 	}
 	watched, watch := newWatch(ctx, r.stall)
-	req, err := http.NewRequestWithContext(watched, http.MethodGet, u.String(), nil)
+	req, err := http.NewRequestWithContext(watched, method, p.signedIn(u).String(), nil)
 	if err != nil {
 		watch.stop()
 		release()
@@ -80,7 +84,21 @@ func checkRedirect(p *Profile, req *http.Request, via []*http.Request) error {
 	if len(via) >= 10 {
 		return &failure{effect: next, reason: "redirects without end"}
 	}
+	if from := via[0].URL; req.URL.User == nil && hostOf(req.URL) == hostOf(from) {
+		req.URL.User = from.User // an absolute one into the same, private, mirror
+	}
+	req.URL = p.signedIn(req.URL)
 	return nil
+}
+
+// signedIn is u with the name and password this machine has for it, if any.
+func (p *Profile) signedIn(u *url.URL) *url.URL {
+	if p.login == nil || u.User != nil {
+		return u
+	}
+	with := *u
+	with.User = p.login(u)
+	return &with
 }
 
 // statusFailure is what a status other than success means.
@@ -91,6 +109,8 @@ func statusFailure(resp *http.Response) *failure {
 		return nil
 	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= 500:
 		fail.effect = retry
+	case code == http.StatusUnauthorized:
+		fail.reason += ": it wants another name and password"
 	case code == http.StatusRequestedRangeNotSatisfiable:
 		fail.effect, fail.wait = retry, "0"
 	}

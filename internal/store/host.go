@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,16 +17,27 @@ import (
 // may lead anywhere, as they may for apt and pip themselves.
 func readHost(env Environment) Profile {
 	p := Profile{Name: hostProfile, AnyHost: true, Archives: aptArchives(env)}
+	logins := aptLogins(env)
 	for _, kind := range archiveNames {
-		if p.Archives[kind] == "" {
+		switch {
+		case p.Archives[kind] != "":
+			p.Archives[kind] = withLogin(p.Archives[kind], logins, login.aptMatches)
+		case kind == "ubuntu-base":
+			p.Missing = append(p.Missing, kind+": apt has no such files")
+		default:
 			p.Missing = append(p.Missing, kind+": apt on this machine is not set up with it")
 		}
 	}
-	var why string
-	if p.Indexes, why = pipIndexes(env); why != "" {
-		p.Missing = append(p.Missing, "pypi: "+why)
+	var why []string
+	p.Indexes, why = pipIndexes(env)
+	for _, reason := range why {
+		p.Missing = append(p.Missing, "pypi: "+reason)
 	}
-	p.Indexes = slices.DeleteFunc(p.Indexes, func(s string) bool { return !isWebURL(s) })
+	logins = pipLogins(env)
+	for i, raw := range p.Indexes {
+		p.Indexes[i] = withLogin(raw, logins, login.pipMatches)
+	}
+	p.login = func(u *url.URL) *url.Userinfo { return find(logins, u, login.pipMatches) }
 	p.Missing = append(p.Missing, "pytorch: pip on this machine names no index of torch wheels by CUDA version")
 	return p
 }

@@ -100,9 +100,31 @@ Components: main
 				"etc/apt/sources.list.d/docker.list": "deb https://vendor.example/linux/debian bookworm stable\n",
 				"etc/apt/sources.list.d/node.list":   "deb https://vendor.example/node_20.x/debian nodistro main\n",
 				"etc/apt/sources.list.d/pg.list":     "deb https://vendor.example/debian bookworm-pgdg main\n",
-				"etc/apt/sources.list":               "deb http://archive.example/ubuntu jammy main universe\n",
+				"etc/apt/sources.list":               "deb http://archive.example/ubuntu jorik main universe\n",
 			},
 			map[string]string{},
+		},
+		"Ubuntu": {
+			map[string]string{
+				"etc/apt/sources.list":                  "deb http://archive.example/ubuntu jammy main universe\ndeb http://ports.example/ubuntu-ports jammy main\n",
+				"etc/apt/sources.list.d/ubuntu.sources": "Types: deb\nURIs: http://other.example/ubuntu\nSuites: jammy jammy-updates\nComponents: main\n",
+			},
+			map[string]string{"ubuntu": "http://archive.example/ubuntu", "ubuntu-ports": "http://ports.example/ubuntu-ports"},
+		},
+		"a password for https alone, unless the entry says http": {
+			map[string]string{
+				"etc/apt/sources.list":         "deb https://apt.example/debian bookworm main\ndeb http://apt.example/debian-security bookworm-security main\n",
+				"etc/apt/auth.conf":            "machine apt.example/ubuntu login no password no\nmachine other.example login no password no\n",
+				"etc/apt/auth.conf.d/own.conf": "machine apt.example/debian\n  login ada\n  password s3cret\n",
+			},
+			map[string]string{"debian": "https://ada:s3cret@apt.example/debian", "debian-security": "http://apt.example/debian-security"},
+		},
+		"a password for http and a port": {
+			map[string]string{
+				"etc/apt/sources.list": "deb http://apt.example:8080/debian bookworm main\ndeb http://apt.example/debian-security bookworm-security main\n",
+				"etc/apt/auth.conf":    "# ours\nmachine http://apt.example:8080 login ada password \"two words\"\n",
+			},
+			map[string]string{"debian": "http://ada:two%20words@apt.example:8080/debian", "debian-security": "http://apt.example/debian-security"},
 		},
 		"a proxy's own names, told apart by suite": {
 			map[string]string{"etc/apt/sources.list": `
@@ -139,7 +161,7 @@ deb https://old.example/ buster/updates main
 				t.Errorf("archives are %v, want %v", got.Archives, test.want)
 			}
 			missing := strings.Join(got.Missing, "\n")
-			if told := strings.Contains(missing, "apt on this machine"); told != (len(test.want) < 2) {
+			if told := strings.Contains(missing, "apt on this machine"); told != (len(test.want) < 4) {
 				t.Errorf("that apt has no archive is told: %v, in %q", told, missing)
 			}
 		})
@@ -216,6 +238,24 @@ func TestHostPip(t *testing.T) {
 		"no index wanted": {
 			machine: machine{pip: "https://default.example/simple", vars: map[string]string{"PIP_NO_INDEX": "1"}},
 			missing: "told to use no index",
+		},
+		"an index that is no URL": {
+			machine: machine{vars: map[string]string{"PIP_INDEX_URL": "ada:s3cret@py.example/simple"}},
+			missing: `pypi: "(not a URL)", set by PIP_INDEX_URL, is no http or https URL`,
+		},
+		"an index of files, and a good one": {
+			machine: machine{files: map[string]string{"etc/pip.conf": "[global]\nindex-url = file:///srv/simple\nextra-index-url = https://py.example/simple\n"}},
+			want:    []string{"https://py.example/simple"},
+			missing: `"file:///srv/simple", set by /etc/pip.conf, is no http`,
+		},
+		"a password in netrc": {
+			machine: machine{
+				vars: map[string]string{"PIP_INDEX_URL": "https://py.example/simple", "PIP_EXTRA_INDEX_URL": "https://bob:own@py.example/x https://free.example/simple"},
+				files: map[string]string{
+					"home/ada/.netrc": "machine py.example login ada password s3cret\nmacdef init\nmachine free.example login no password no\n\n",
+				},
+			},
+			want: []string{"https://ada:s3cret@py.example/simple", "https://bob:own@py.example/x", "https://free.example/simple"},
 		},
 		"no pip at all": {missing: "this machine has no pip"},
 	}

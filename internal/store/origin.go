@@ -38,7 +38,7 @@ func parseOrigin(b plan.Blob) (wanted, error) {
 	}
 	archive, rest, ok := strings.Cut(b.Origin, "/")
 	if !ok || !slices.Contains(archiveNames, archive) || !cleanPath(rest) {
-		return wanted{}, fmt.Errorf("%s: origin %q is not understood; it is debian/<path>, debian-security/<path>, pypi:<name>==<version> or pytorch/<cuda>:<name>==<version>", b.Name, b.Origin)
+		return wanted{}, fmt.Errorf("%s: origin %q is not understood; it is <archive>/<path> with an archive of %s, or pypi:<name>==<version>, or pytorch/<cuda>:<name>==<version>", b.Name, b.Origin, strings.Join(archiveNames, ", "))
 	}
 	return wanted{blob: b, archive: archive, path: rest}, nil
 }

@@ -16,7 +16,7 @@ var (
 	profileName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 	cudaName    = regexp.MustCompile(`^(cu[0-9]{3}|cpu)$`)
 
-	archiveNames = []string{"debian", "debian-security"}
+	archiveNames = []string{"debian", "debian-security", "ubuntu", "ubuntu-ports", "ubuntu-base"}
 	profileKeys  = []string{"name", "archives", "indexes", "wheels", "hosts", "any-host", "missing"}
 )
 
@@ -45,13 +45,23 @@ func (p *profileParser) profile(n *yaml.Node) Profile {
 	before := len(p.Bad)
 	f := p.Fields(n, "a profile", profileKeys)
 	out := Profile{
-		Name:     p.name(f["name"]),
-		Archives: p.urls(f["archives"], "archives", func(s string) bool { return slices.Contains(archiveNames, s) }, strings.Join(archiveNames, ", ")),
-		Indexes:  p.list(f["indexes"], "indexes", p.url),
-		Wheels:   p.urls(f["wheels"], "wheels", cudaName.MatchString, "a CUDA version such as cu118"),
-		Hosts:    p.list(f["hosts"], "hosts", p.host),
-		AnyHost:  p.boolean(f["any-host"], "any-host"),
-		Missing:  p.list(f["missing"], "missing", func(s diag.Str) string { return s.Value }),
+		Name: p.name(f["name"]),
+		Archives: p.urls(f["archives"], "archives", func(s string) string {
+			if slices.Contains(archiveNames, s) {
+				return ""
+			}
+			return diag.Allowed(s, archiveNames)
+		}),
+		Indexes: p.list(f["indexes"], "indexes", p.url),
+		Wheels: p.urls(f["wheels"], "wheels", func(s string) string {
+			if cudaName.MatchString(s) {
+				return ""
+			}
+			return "allowed: cpu, or a CUDA version such as cu118"
+		}),
+		Hosts:   p.list(f["hosts"], "hosts", p.host),
+		AnyHost: p.boolean(f["any-host"], "any-host"),
+		Missing: p.list(f["missing"], "missing", func(s diag.Str) string { return s.Value }),
 	}
 	if _, named := f["name"]; !named && len(p.Bad) == before {
 		p.Fail(n, "add name: ...", "a profile has no name")
@@ -74,15 +84,15 @@ func (p *profileParser) name(n *yaml.Node) string {
 	return s.Value
 }
 
-// urls reads a mapping to URLs, of which ok judges the keys.
-func (p *profileParser) urls(n *yaml.Node, what string, ok func(string) bool, help string) map[string]string {
+// urls reads a mapping to URLs. judge says what to write instead of a bad key.
+func (p *profileParser) urls(n *yaml.Node, what string, judge func(key string) string) map[string]string {
 	var out map[string]string
 	if n != nil {
 		out = map[string]string{}
 	}
 	for _, e := range p.Mapping(n, what) {
-		if !ok(e.Key.Value) {
-			p.Bad.Add(e.Key.Pos, "allowed: "+help, "unknown key %q in %s", e.Key.Value, what)
+		if help := judge(e.Key.Value); help != "" {
+			p.Bad.Add(e.Key.Pos, help, "unknown key %q in %s", e.Key.Value, what)
 			continue
 		}
 		out[e.Key.Value] = p.url(p.Scalar(e.Value, e.Key.Value+" of "+what))

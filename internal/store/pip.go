@@ -2,33 +2,44 @@ package store
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// pipIndexes are the indexes pip uses here, best first; or the reason why there
-// are none. Where no configuration names one, the machine's pip is asked for the
-// one it falls back to.
-func pipIndexes(env Environment) (indexes []string, reason string) {
+// setting is a value of pip's configuration and where it was set.
+type setting struct{ value, from string }
+
+// pipIndexes are the indexes pip uses here, best first, and the reasons why some
+// cannot be used or there are none. Where no configuration names one, the
+// machine's pip is asked for the one it falls back to.
+func pipIndexes(env Environment) (indexes, reasons []string) {
 	conf := pipConfig(env)
-	if isTrue(conf["no-index"]) {
-		return nil, "pip on this machine is told to use no index"
+	if s := conf["no-index"]; isTrue(s.value) {
+		return nil, []string{"pip on this machine is told to use no index, by " + s.from}
 	}
-	main := strings.TrimSpace(conf["index-url"])
-	if main == "" {
-		main = pipDefault(env)
+	main := conf["index-url"]
+	if strings.TrimSpace(main.value) == "" {
+		main = setting{pipDefault(env), "pip itself"}
 	}
-	for _, u := range append([]string{main}, strings.Fields(conf["extra-index-url"])...) {
-		if u = strings.TrimRight(u, "/"); u != "" && !slices.Contains(indexes, u) {
-			indexes = append(indexes, u)
+	for _, s := range []setting{main, conf["extra-index-url"]} {
+		for _, u := range strings.Fields(s.value) {
+			u = strings.TrimRight(u, "/")
+			switch {
+			case !isWebURL(u):
+				reasons = append(reasons, fmt.Sprintf("%q, set by %s, is no http or https URL", redact(u), s.from))
+			case !slices.Contains(indexes, u):
+				indexes = append(indexes, u)
+			}
 		}
 	}
-	if len(indexes) == 0 {
-		return nil, "this machine has no pip, and no configuration of pip that names an index"
+	if len(indexes)+len(reasons) == 0 {
+		reasons = append(reasons, "this machine has no pip, and no configuration of pip that names an index")
 	}
-	return indexes, ""
+	return indexes, reasons
 }
 
 func isTrue(s string) bool {
@@ -49,30 +60,31 @@ func pipDefault(env Environment) string {
 
 // pipConfig is pip's configuration in pip's own order: files from the general to
 // the particular, then the environment; the section of a command over global.
-func pipConfig(env Environment) map[string]string {
-	global, install := map[string]string{}, map[string]string{}
+func pipConfig(env Environment) map[string]setting {
+	global, install := map[string]setting{}, map[string]setting{}
+	merge := func(into map[string]setting, from map[string]string, file string) {
+		for k, v := range from {
+			into[k] = setting{v, file}
+		}
+	}
 	for _, file := range pipFiles(env) {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			continue
 		}
 		sections := parseINI(string(data))
-		merge(global, sections["global"])
-		merge(install, sections["install"])
+		name := strings.TrimPrefix(file, strings.TrimRight(env.file("/"), "/"))
+		merge(global, sections["global"], name)
+		merge(install, sections["install"], name)
 	}
-	merge(global, install)
+	maps.Copy(global, install)
 	for _, key := range []string{"index-url", "extra-index-url", "no-index"} {
-		if v := env.get("PIP_" + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))); v != "" {
-			global[key] = v
+		name := "PIP_" + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
+		if v := env.get(name); v != "" {
+			global[key] = setting{v, name}
 		}
 	}
 	return global
-}
-
-func merge(into, from map[string]string) {
-	for k, v := range from {
-		into[k] = v
-	}
 }
 
 // pipFiles are the files pip reads, the strongest last.

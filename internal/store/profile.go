@@ -20,16 +20,17 @@ const hostProfile = "host"
 // Profile is a mirror: what it carries and where.
 type Profile struct {
 	Name     string
-	Archives map[string]string // "debian" and "debian-security" -> base URL
+	Archives map[string]string // one of archiveNames -> base URL
 	Indexes  []string          // simple indexes (PEP 503), in order
 	Wheels   map[string]string // "cu118" -> flat listing URL
 	Hosts    []string          // other hosts that are the mirror's own
 	AnyHost  bool              // links and redirects may lead anywhere
 	// Missing is why it cannot serve something, each "what: why" with what as
-	// lock entries name it: debian, debian-security, pypi or pytorch.
+	// lock entries name it: an archive, pypi or pytorch.
 	Missing []string
 
-	find func() Profile // the rest of it; nil when all of it is here
+	find  func() Profile               // the rest of it; nil when all of it is here
+	login func(*url.URL) *url.Userinfo // for links to other hosts; may be nil
 }
 
 // found is the whole profile. "host" is read off the machine only when a file is

@@ -80,6 +80,23 @@ func TestStoredFileOfAnotherSize(t *testing.T) {
 	mustHave(t, f, data)
 }
 
+// A lock with a wrong size costs no good file.
+func TestWrongSizeInLock(t *testing.T) {
+	data := content(1000)
+	f := newFetcher(t, mirrorProfile("one", storetest.Closed(t)))
+	if err := os.WriteFile(f.Store.Path(storetest.Sum(data)), data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	blob := debBlob(data)
+	blob.Size = 999
+	_, err := f.Fetch(context.Background(), []plan.Blob{blob})
+	var wrong *SizeError
+	if !errors.As(err, &wrong) || wrong.Size != 1000 {
+		t.Errorf("got %v", err)
+	}
+	mustHave(t, f, data)
+}
+
 // Two Fetchers on two Stores of one directory are as two processes.
 func TestTwoAtOnce(t *testing.T) {
 	data := content(200_000)

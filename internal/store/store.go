@@ -89,28 +89,34 @@ func (s *Store) Put(ctx context.Context, r io.Reader) (sha256sum string, size in
 // names say, so that they can be fetched anew. It returns how many it removed.
 func (s *Store) Sweep(ctx context.Context, blobs []plan.Blob) (removed int, err error) {
 	for _, b := range blobs {
-		f, err := os.Open(s.Path(b.SHA256))
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
+		gone, err := s.removeDamaged(ctx, b.SHA256)
 		if err != nil {
 			return removed, err
 		}
-		h := sha256.New()
-		_, err = io.Copy(h, contextReader{ctx, f})
-		f.Close()
-		if err != nil {
-			return removed, err
+		if gone {
+			removed++
 		}
-		if hex.EncodeToString(h.Sum(nil)) == b.SHA256 {
-			continue
-		}
-		if err := os.Remove(s.Path(b.SHA256)); err != nil {
-			return removed, err
-		}
-		removed++
 	}
 	return removed, nil
+}
+
+// removeDamaged hashes a stored file, if there is one, and removes it when it is
+// not what its name says.
+func (s *Store) removeDamaged(ctx context.Context, sum string) (removed bool, err error) {
+	f, err := os.Open(s.Path(sum))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	h := sha256.New()
+	_, err = io.Copy(h, contextReader{ctx, f})
+	f.Close()
+	if err != nil || hex.EncodeToString(h.Sum(nil)) == sum {
+		return false, err
+	}
+	return true, os.Remove(s.Path(sum))
 }
 
 // commit names a whole file by its content. It is synced first: after a power
@@ -122,17 +128,20 @@ func (s *Store) commit(f *os.File, sum string) error {
 	return os.Rename(f.Name(), s.Path(sum))
 }
 
-// dropMisshapen removes a stored file of another size than its lock entry says:
-// it can only be damage.
-func (s *Store) dropMisshapen(sha256 string, size int64) error {
-	info, err := os.Stat(s.Path(sha256))
-	if size == 0 || errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == size {
+// checkSize looks into a stored file of another size than the lock says. Damage
+// is removed; a good file means that the lock is wrong, a *SizeError.
+func (s *Store) checkSize(ctx context.Context, b plan.Blob) error {
+	info, err := os.Stat(s.Path(b.SHA256))
+	if b.Size == 0 || errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == b.Size {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return os.Remove(s.Path(sha256))
+	if removed, err := s.removeDamaged(ctx, b.SHA256); err != nil || removed {
+		return err
+	}
+	return &SizeError{b, info.Size()}
 }
 
 func isSHA256(s string) bool {
