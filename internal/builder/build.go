@@ -40,11 +40,11 @@ type Job struct {
 // Build compiles the plan, runs it on the engine and exports the image. Every
 // blob of the plan must be in the store.
 func (b *Builder) Build(ctx context.Context, job Job) (Image, error) {
-	root, err := b.bootstrap(ctx, job.Plan.Base, job.Plan.Epoch)
+	root, err := b.bootstrap(ctx, job.Plan)
 	if err != nil {
 		return Image{}, err
 	}
-	g, err := graph.Compile(job.Plan, graph.Inputs{Blob: b.source, Bootstrap: root, Sources: job.Sources})
+	g, err := graph.Compile(job.Plan, graph.Inputs{Blob: b.source, Image: b.image, Bootstrap: root, Sources: job.Sources})
 	if err != nil {
 		return Image{}, err
 	}
@@ -71,7 +71,29 @@ func (b *Builder) Build(ctx context.Context, job Job) (Image, error) {
 	if err != nil {
 		return Image{}, exportError(job, err)
 	}
-	return readImage(ctx, out, resp.ExporterResponse)
+	img, err := readImage(ctx, out, resp.ExporterResponse)
+	if err == nil && job.Plan.Image != nil {
+		err = checkLayers(job.Plan.Image, img)
+	}
+	return img, err
+}
+
+// checkLayers holds an image to its base: the base's layers by digest, and the
+// others compressed the way that was asked, which an engine that has made them
+// before in another way may not do.
+func checkLayers(base *plan.Image, img Image) error {
+	for i, layer := range img.Blobs[1:] {
+		if i >= base.Layers() {
+			if !strings.HasSuffix(layer.MediaType, "+zstd") {
+				return fmt.Errorf("%w: it keeps layer %d in another compression (%s); run `imgforge builder prune --all`, then build again", ErrNoEngine, i+1, layer.MediaType)
+			}
+			continue
+		}
+		if want := "sha256:" + base.Parts[i+2].SHA256; layer.Digest.String() != want {
+			return fmt.Errorf("%w: layer %d of the base was %s and came out as %s", ErrNoEngine, i+1, want, layer.Digest)
+		}
+	}
+	return nil
 }
 
 // exports are the layout, and the registry when asked. The options make an
@@ -79,7 +101,7 @@ func (b *Builder) Build(ctx context.Context, job Job) (Image, error) {
 func (b *Builder) exports(job Job, out content.Store) []client.ExportEntry {
 	attrs := map[string]string{
 		"compression":       "zstd",
-		"force-compression": "true",
+		"force-compression": strconv.FormatBool(job.Plan.Image == nil), // a base image's layers stay as they are
 		"oci-mediatypes":    "true",
 		"source-date-epoch": strconv.FormatInt(job.Plan.Epoch, 10),
 	}

@@ -111,3 +111,9 @@ func (b *Builder) source(blob plan.Blob) llb.State {
 	return llb.OCILayoutBlob("imgforge/blob@"+dgst.String(), llb.Filename(blob.Name),
 		llb.ImageBlobOCIStore("", storeID), name)
 }
+
+// image gives a base image from the store, over the session: its layers keep
+// their bytes, and the engine checks every digest.
+func (b *Builder) image(i *plan.Image) llb.State {
+	return llb.OCILayout("imgforge/base@"+i.Digest(), llb.OCIStore("", storeID), llb.WithCustomName("base: "+i.Repository))
+}

@@ -22,12 +22,12 @@ const outputLimit = 64 << 20
 // the files it left in /out, by path. Secrets are files it may read and nothing
 // keeps.
 func (b *Builder) Command(ctx context.Context, cmd graph.Command, secrets map[string][]byte, status chan<- *client.SolveStatus) (map[string][]byte, error) {
-	root, err := b.bootstrap(ctx, cmd.Root.Base, cmd.Root.Epoch)
+	root, err := b.bootstrap(ctx, cmd.Root)
 	if err != nil {
 		return nil, err
 	}
 	cmd.Secrets = slices.Sorted(maps.Keys(secrets))
-	state := cmd.Compile(graph.Inputs{Blob: b.source, Bootstrap: root})
+	state := cmd.Compile(graph.Inputs{Blob: b.source, Image: b.image, Bootstrap: root})
 	def, err := (&graph.Graph{State: state}).Marshal(ctx, cmd.Root)
 	if err != nil {
 		return nil, err

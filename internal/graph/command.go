@@ -15,7 +15,7 @@ import (
 // only thing here that may have a network.
 type Command struct {
 	Name    string
-	Root    *plan.Plan           // its Base, Epoch and Platform make the root
+	Root    *plan.Plan           // its base, Epoch and Platform make the root
 	Files   map[string][]byte    // by path under /in
 	Blobs   map[string]plan.Blob // by path under /in
 	Args    []string

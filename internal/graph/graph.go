@@ -26,8 +26,9 @@ type Source func(plan.Blob) llb.State
 // Inputs is what a plan does not say: where bytes come from.
 type Inputs struct {
 	Blob      Source
-	Bootstrap plan.Blob         // root tar made of the base's .debs
-	Sources   map[string][]byte // recipe files by name, to show the line that failed
+	Image     func(*plan.Image) llb.State // a base image, its layers as they are
+	Bootstrap plan.Blob                   // root tar made of the base's .debs or tarball
+	Sources   map[string][]byte           // recipe files by name, to show the line that failed
 }
 
 // Graph is an image as BuildKit builds it.
@@ -63,10 +64,13 @@ type compiler struct {
 // Compile lowers p. It fails only when the image would have too many layers.
 func Compile(p *plan.Plan, in Inputs) (*Graph, error) {
 	c := &compiler{plan: p, in: in}
-	root := c.layer(c.root(), "base: "+strconv.Itoa(len(p.Base))+" .debs")
-	base := root
+	base := c.base()
+	root := base
 	if len(p.Debs) > 0 {
 		root = c.layer(c.debs(base), "apt: "+strconv.Itoa(len(p.Debs))+" .debs")
+	}
+	if p.Python3 != nil {
+		base = root // its Python may be one of the .debs
 	}
 	parts := []llb.State{root}
 	if len(p.Wheels) > 0 {
@@ -99,16 +103,59 @@ func Compile(p *plan.Plan, in Inputs) (*Graph, error) {
 	return &Graph{State: image, Config: config, Layers: len(c.layers)}, nil
 }
 
-// root unpacks the bootstrap tar, lets dpkg install every package properly, and
-// squashes the result into one layer.
+// base is the root that all else goes on, without what the image must not have.
+func (c *compiler) base() llb.State {
+	p := c.plan
+	root := c.root()
+	switch {
+	case p.Image != nil:
+		for n := range p.Image.Layers() {
+			c.layer(root, fmt.Sprintf("base: %s@%s: layer %d", p.Image.Repository, p.Image.Digest(), n+1))
+		}
+	case p.Rootfs != nil:
+		c.layer(root, "base: "+p.Rootfs.Name)
+	default:
+		c.layer(root, "base: "+strconv.Itoa(len(p.Base))+" .debs")
+	}
+	if p.Image != nil && len(p.Strip) > 0 {
+		return c.layer(c.strip(root), "base: hide "+strings.Join(p.Strip, " "))
+	}
+	return root
+}
+
+// root is the base's file system: an image as it is; else one layer, squashed.
 func (c *compiler) root() llb.State {
+	if c.plan.Image != nil {
+		return c.in.Image(c.plan.Image)
+	}
 	unpacked := llb.Scratch().File(llb.Copy(c.in.Blob(c.in.Bootstrap), c.in.Bootstrap.Name, "/", &llb.CopyInfo{
 		AttemptUnpack: true, CreateDestPath: true,
 	}), llb.WithCustomName("base: unpack"))
-	configured := unpacked.Run(c.offline("base: configure", []string{"sh", "/imgforge/base.sh"},
-		c.script("base.sh", baseScript), c.debMount(c.plan.Base))...).Root()
+	configured := c.configure(unpacked)
 	return llb.Scratch().File(llb.Copy(configured, "/", "/", &llb.CopyInfo{CopyDirContentsOnly: true}),
 		llb.WithCustomName("base: one layer"))
+}
+
+// configure lets dpkg install every package properly; in a tarball someone's dpkg
+// has done so.
+func (c *compiler) configure(unpacked llb.State) llb.State {
+	if c.plan.Rootfs != nil {
+		return c.strip(unpacked).Run(c.offline("base: clean up", []string{"sh", "/imgforge/finish.sh"}, c.script("finish.sh", finishScript))...).Root()
+	}
+	return unpacked.Run(c.offline("base: configure", []string{"sh", "/imgforge/base.sh"},
+		c.script("base.sh", baseScript), c.debMount(c.plan.Base))...).Root()
+}
+
+// strip removes paths of the base, where they are.
+func (c *compiler) strip(root llb.State) llb.State {
+	if len(c.plan.Strip) == 0 {
+		return root
+	}
+	action := llb.Rm(c.plan.Strip[0], llb.WithAllowNotFound(true))
+	for _, p := range c.plan.Strip[1:] {
+		action = action.Rm(p, llb.WithAllowNotFound(true))
+	}
+	return root.File(action, llb.WithCustomName("base: hide what the image must not have"))
 }
 
 func (c *compiler) debs(base llb.State) llb.State {
@@ -117,14 +164,18 @@ func (c *compiler) debs(base llb.State) llb.State {
 }
 
 func (c *compiler) venv(base llb.State) llb.State {
-	run := base.Run(c.offline("venv: create", []string{"sh", "/imgforge/venv.sh"}, c.script("venv.sh", venvScript))...)
+	args := []string{"sh", "/imgforge/venv.sh", c.python()}
+	if p := c.plan.Python3; p != nil && p.Keep {
+		args = append(args, "--system-site-packages")
+	}
+	run := base.Run(c.offline("venv: create", args, c.script("venv.sh", venvScript))...)
 	return run.AddMount("/out", llb.Scratch())
 }
 
 // wheels installs a layer's wheels from a read-only mount to a scratch mount, so
 // that the layer holds their files and nothing else.
 func (c *compiler) wheels(base llb.State, l plan.Layer) llb.State {
-	args := []string{"python3", "/imgforge/wheel.py", "/out", strconv.FormatInt(c.plan.Epoch, 10)}
+	args := []string{c.python(), "/imgforge/wheel.py", "/out", strconv.FormatInt(c.plan.Epoch, 10)}
 	for _, w := range l.Wheels {
 		args = append(args, "/wheels/"+w.Name)
 	}
@@ -136,6 +187,14 @@ func (c *compiler) wheels(base llb.State, l plan.Layer) llb.State {
 		llb.ReadonlyRootFS(),
 	)...)
 	return run.AddMount("/out", llb.Scratch())
+}
+
+// python is the interpreter that the environment is made with.
+func (c *compiler) python() string {
+	if c.plan.Python3 != nil {
+		return c.plan.Python3.Path
+	}
+	return "python3"
 }
 
 // toolPath puts wheels on sys.path as they are: a wheel of pure Python is a zip.
@@ -194,8 +253,11 @@ func (c *compiler) run(image llb.State, s plan.Step, r plan.Run) llb.State {
 // script mounts a script, and the clean-up every script ends with, at /imgforge.
 func (c *compiler) script(name string, content []byte) llb.RunOption {
 	when := llb.WithCreatedTime(time.Unix(c.plan.Epoch, 0).UTC())
-	dir := llb.Scratch().File(llb.Mkfile("/"+name, 0o644, content, when).
-		Mkfile("/finish.sh", 0o644, finishScript, when), llb.WithCustomName("script: "+name))
+	files := llb.Mkfile("/finish.sh", 0o644, finishScript, when)
+	if name != "finish.sh" {
+		files = llb.Mkfile("/"+name, 0o644, content, when).Mkfile("/finish.sh", 0o644, finishScript, when)
+	}
+	dir := llb.Scratch().File(files, llb.WithCustomName("script: "+name))
 	return llb.AddMount("/imgforge", dir, llb.Readonly)
 }
 

@@ -31,11 +31,16 @@ func eachMember(f io.ReaderAt, limit int64, fn func(*member) error) error {
 	if err != nil {
 		return err
 	}
-	r, done, err := decompress(data)
+	r, done, err := decompress(data.Data, strings.TrimPrefix(data.Name, "data.tar"))
 	if err != nil {
 		return fmt.Errorf("%s: %w", data.Name, err)
 	}
 	defer done()
+	return eachOf(data.Name, r, limit, fn)
+}
+
+// eachOf calls fn for each entry of a tar; at most limit bytes are unpacked.
+func eachOf(name string, r io.Reader, limit int64, fn func(*member) error) error {
 	// The headers of the tar count too: room for them, and no more.
 	bounded := &boundedReader{r: r, left: limit + limit/4}
 	tr := tar.NewReader(bounded)
@@ -45,7 +50,7 @@ func eachMember(f io.ReaderAt, limit int64, fn func(*member) error) error {
 			break
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", data.Name, noEOF(err))
+			return fmt.Errorf("%s: %w", name, noEOF(err))
 		}
 		if err := fn(&member{hdr, tr}); err != nil {
 			return fmt.Errorf("%s: %w", hdr.Name, noEOF(err))
@@ -53,7 +58,7 @@ func eachMember(f io.ReaderAt, limit int64, fn func(*member) error) error {
 	}
 	// What follows the tar holds the checksum of the compressed stream.
 	if _, err := io.Copy(io.Discard, bounded); err != nil {
-		return fmt.Errorf("%s: %w", data.Name, noEOF(err))
+		return fmt.Errorf("%s: %w", name, noEOF(err))
 	}
 	return nil
 }
@@ -116,18 +121,19 @@ func checkFormat(e *deb.ArEntry) error {
 	return nil
 }
 
-func decompress(e *deb.ArEntry) (r io.Reader, done func(), err error) {
+// decompress unpacks by suffix: .gz, .xz, .zst or none.
+func decompress(data io.Reader, suffix string) (r io.Reader, done func(), err error) {
 	done = func() {}
-	switch suffix := strings.TrimPrefix(e.Name, "data.tar"); suffix {
+	switch suffix {
 	case "":
-		r = e.Data
+		r = data
 	case ".gz":
-		r, err = gzip.NewReader(e.Data)
+		r, err = gzip.NewReader(data)
 	case ".xz":
-		r, err = xz.NewReader(e.Data, maxDict)
+		r, err = xz.NewReader(data, maxDict)
 	case ".zst":
 		var z *zstd.Decoder
-		z, err = zstd.NewReader(e.Data, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxDict))
+		z, err = zstd.NewReader(data, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxDict))
 		if err == nil {
 			r, done = z, z.Close
 		}

@@ -1,6 +1,7 @@
-// Package rootfs turns .debs into one root file system tar that dpkg can then
-// configure: merged-/usr links, an empty dpkg database, and every file of every
-// package. The same .debs give the same bytes, in whatever order they are named.
+// Package rootfs makes root file system tars: of .debs, which dpkg can then
+// configure (merged-/usr links, an empty dpkg database, and every file of every
+// package), or of someone's tarball, checked and put in order. The same input
+// gives the same bytes.
 package rootfs
 
 import (
@@ -46,15 +47,11 @@ func FromDebs(w io.Writer, debs []Deb, epoch int64) error {
 }
 
 func fromDebs(w io.Writer, debs []Deb, epoch int64, lim limits) error {
-	spool, err := os.CreateTemp("", "imgforge-rootfs-*")
+	spool, err := newSpool()
 	if err != nil {
-		return fmt.Errorf("cannot make a temporary file to unpack .debs: %w", err)
-	}
-	defer spool.Close()
-	// Unlinked at once: nothing is left behind, however the process ends.
-	if err := os.Remove(spool.Name()); err != nil {
 		return err
 	}
+	defer spool.Close()
 	t := newTree(spool, lim)
 	sorted := slices.SortedFunc(slices.Values(debs), func(a, b Deb) int { return cmp.Compare(a.Name, b.Name) })
 	var errs []error
@@ -88,4 +85,17 @@ func (t *tree) unpack(deb Deb) error {
 		return fmt.Errorf("%s: %w", deb.Name, err)
 	}
 	return nil
+}
+
+// newSpool is a file for contents. It is unlinked at once: nothing is left
+// behind, however the process ends.
+func newSpool() (*os.File, error) {
+	spool, err := os.CreateTemp("", "imgforge-rootfs-*")
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a temporary file to unpack to: %w", err)
+	}
+	if err := os.Remove(spool.Name()); err != nil {
+		return nil, errors.Join(err, spool.Close())
+	}
+	return spool, nil
 }

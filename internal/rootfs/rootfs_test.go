@@ -160,9 +160,9 @@ func TestRefused(t *testing.T) {
 		{"file for /bin", debOf(t, "", file("bin", "x")), "bad.deb: bin: a file here, a symbolic link in the root's own layout"},
 		{"hard link out", debOf(t, "", hard("etc/x", "../etc/shadow")), `hard link to "../etc/shadow": the path holds ..`},
 		{"hard link to nothing", debOf(t, "", hard("etc/x", "etc/none")), `hard link to "etc/none", which is no earlier file`},
-		{"hard link to another's file", debOf(t, "", hard("etc/x", "usr/share/good")), "no earlier file of this .deb"},
+		{"hard link to another's file", debOf(t, "", hard("etc/x", "usr/share/good")), "no earlier file of it"},
 		{"empty link", debOf(t, "", link("etc/x", "")), "a symbolic link without a usable target"},
-		{"twice", debOf(t, "", file("bin/x", "1"), file("usr/bin/x", "2")), "bad.deb: usr/bin/x: twice in this .deb"},
+		{"twice", debOf(t, "", file("bin/x", "1"), file("usr/bin/x", "2")), "bad.deb: usr/bin/x: it is there twice"},
 		{"no ar", []byte("MZ not a package"), "bad.deb: not an ar archive"},
 		{"empty file", nil, "bad.deb: not an ar archive: unexpected EOF"},
 		{"wrong first member", arOf(part{"hello", []byte("x")}), `ar member "hello" where debian-binary is expected`},
@@ -204,7 +204,7 @@ func TestLimits(t *testing.T) {
 		want string
 	}{
 		{"one file", limits{members: 100, total: 1 << 20, member: 2999}, "a.deb: etc/a: 3000 bytes, more than the 2999 allowed"},
-		{"all files", limits{members: 100, total: 5000, member: 4000}, "b.deb: etc/b: the .debs unpack to more than the 5000 bytes allowed"},
+		{"all files", limits{members: 100, total: 5000, member: 4000}, "b.deb: etc/b: it unpacks to more than the 5000 bytes allowed"},
 		{"number of files", limits{members: 9, total: 1 << 20, member: 4000}, "b.deb: etc/b: more than the 9 files allowed"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

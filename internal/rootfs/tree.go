@@ -31,14 +31,16 @@ type inode struct {
 
 // tree is the root file system being gathered, by clean relative path.
 type tree struct {
-	spool *os.File
-	end   int64 // of the spool
-	lim   limits
-	nodes map[string]*inode
+	spool  *os.File
+	end    int64 // of the spool
+	lim    limits
+	merged map[string]string // links whose targets take what is put below them
+	nodes  map[string]*inode
 }
 
+// newTree is the empty root that .debs are unpacked to.
 func newTree(spool *os.File, lim limits) *tree {
-	t := &tree{spool: spool, lim: lim, nodes: map[string]*inode{}}
+	t := &tree{spool: spool, lim: lim, merged: merged, nodes: map[string]*inode{}}
 	for name, target := range merged {
 		t.nodes[name] = &inode{kind: tar.TypeSymlink, mode: 0o777, target: target}
 		t.nodes[target] = &inode{kind: tar.TypeDir, mode: 0o755}
@@ -47,7 +49,7 @@ func newTree(spool *os.File, lim limits) *tree {
 }
 
 // clean turns a tar member's name into a path of the tree.
-func clean(name string) (string, error) {
+func (t *tree) clean(name string) (string, error) {
 	switch {
 	case path.IsAbs(name):
 		return "", errors.New("the path is absolute")
@@ -60,7 +62,7 @@ func clean(name string) (string, error) {
 	}
 	p := path.Clean(name)
 	first, rest, below := strings.Cut(p, "/")
-	if target, ok := merged[first]; ok && below {
+	if target, ok := t.merged[first]; ok && below {
 		return target + "/" + rest, nil
 	}
 	return p, nil
@@ -68,7 +70,7 @@ func clean(name string) (string, error) {
 
 // add puts one member of the named .deb into the tree.
 func (t *tree) add(deb string, m *member) error {
-	p, err := clean(m.Name)
+	p, err := t.clean(m.Name)
 	if err != nil {
 		return err
 	}
@@ -78,7 +80,7 @@ func (t *tree) add(deb string, m *member) error {
 	n := &inode{deb: deb, kind: m.Typeflag, mode: m.Mode & 0o7777, uid: m.Uid, gid: m.Gid, mtime: m.ModTime.Unix()}
 	switch m.Typeflag {
 	case tar.TypeDir:
-		p, n.mtime = mergedDir(p), max(n.mtime, 0)
+		p, n.mtime = t.mergedDir(p), max(n.mtime, 0)
 	case tar.TypeSymlink:
 		if n.target = m.Linkname; n.target == "" || strings.ContainsRune(n.target, 0) {
 			return errors.New("a symbolic link without a usable target")
@@ -93,14 +95,14 @@ func (t *tree) add(deb string, m *member) error {
 			return err
 		}
 	default:
-		return fmt.Errorf("type %q: only files, directories and links may be in a .deb", m.Typeflag)
+		return fmt.Errorf("type %q: only files, directories and links may be in it", m.Typeflag)
 	}
 	return t.place(p, n)
 }
 
 // mergedDir maps a directory named bin, lib, lib64 or sbin to where it is.
-func mergedDir(p string) string {
-	if target, ok := merged[p]; ok {
+func (t *tree) mergedDir(p string) string {
+	if target, ok := t.merged[p]; ok {
 		return target
 	}
 	return p
@@ -112,7 +114,7 @@ func (t *tree) store(n *inode, m *member) error {
 		return fmt.Errorf("%d bytes, more than the %d allowed for one file", m.Size, t.lim.member)
 	}
 	if t.end+m.Size > t.lim.total {
-		return fmt.Errorf("the .debs unpack to more than the %d bytes allowed", t.lim.total)
+		return fmt.Errorf("it unpacks to more than the %d bytes allowed", t.lim.total)
 	}
 	size, err := io.Copy(t.spool, m.body)
 	n.offset, n.size = t.end, size
@@ -122,13 +124,13 @@ func (t *tree) store(n *inode, m *member) error {
 
 // linked returns the file a hard link of deb names; it must be deb's own.
 func (t *tree) linked(deb, name string) (*inode, error) {
-	p, err := clean(name)
+	p, err := t.clean(name)
 	if err != nil {
 		return nil, fmt.Errorf("hard link to %q: %w", name, err)
 	}
 	n := t.nodes[p]
 	if n == nil || n.kind != tar.TypeReg || n.deb != deb {
-		return nil, fmt.Errorf("hard link to %q, which is no earlier file of this .deb", name)
+		return nil, fmt.Errorf("hard link to %q, which is no earlier file of it", name)
 	}
 	return n, nil
 }
@@ -149,10 +151,10 @@ func (t *tree) place(p string, n *inode) error {
 		}
 	case n.kind == tar.TypeSymlink && n.target == old.target:
 		return nil
-	case merged[p] != "":
+	case t.merged[p] != "":
 		return fmt.Errorf("link to %q, but a merged /usr needs %q", n.target, old.target)
 	case old.deb == n.deb:
-		return errors.New("twice in this .deb")
+		return errors.New("it is there twice")
 	}
 	t.nodes[p] = n
 	return nil

@@ -56,7 +56,9 @@ def compile_module(source, final):
 
 def scheme(distribution):
     """Where the environment's own Python looks for each kind of file."""
-    paths = sysconfig.get_paths("venv", {"base": VENV, "platbase": VENV})
+    # Before Python 3.11 an environment had the layout of a plain installation.
+    layout = "venv" if "venv" in sysconfig.get_scheme_names() else "posix_prefix"
+    paths = sysconfig.get_paths(layout, {"base": VENV, "platbase": VENV})
     return {
         "purelib": paths["purelib"],
         "platlib": paths["platlib"],
