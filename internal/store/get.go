@@ -54,6 +54,9 @@ func (r *run) ask(ctx context.Context, p *Profile, method string, u *url.URL, he
 	req.Header = header
 	req.Header.Set("User-Agent", "imgforge")
 	client := *r.client
+	if p.Client != nil {
+		client = *p.Client
+	}
 	client.CheckRedirect = func(req *http.Request, via []*http.Request) error { return checkRedirect(p, req, via) }
 	resp, err := client.Do(req)
 	if err != nil {

@@ -21,6 +21,7 @@ type wanted struct {
 	path    string // in the archive
 	project string // normalized name; empty for .debs
 	cuda    string // "cu118" for torch's own index
+	lone    bool   // a tarball or a part of an image, which a mirror names itself
 }
 
 var wheelOrigin = regexp.MustCompile(`^(pypi|pytorch/([a-z0-9]+)):([A-Za-z0-9][A-Za-z0-9._-]*)==\S+$`)
@@ -36,9 +37,12 @@ func parseOrigin(b plan.Blob) (wanted, error) {
 	if m := wheelOrigin.FindStringSubmatch(b.Origin); m != nil {
 		return wanted{blob: b, cuda: m[2], project: version.NormalizeName(m[3])}, nil
 	}
+	if strings.HasPrefix(b.Origin, "rootfs:") || strings.HasPrefix(b.Origin, "image:") {
+		return wanted{blob: b, lone: true}, nil
+	}
 	archive, rest, ok := strings.Cut(b.Origin, "/")
 	if !ok || !slices.Contains(archiveNames, archive) || !cleanPath(rest) {
-		return wanted{}, fmt.Errorf("%s: origin %q is not understood; it is <archive>/<path> with an archive of %s, or pypi:<name>==<version>, or pytorch/<cuda>:<name>==<version>", b.Name, b.Origin, strings.Join(archiveNames, ", "))
+		return wanted{}, fmt.Errorf("%s: origin %q is not understood; it is <archive>/<path> with an archive of %s, pypi:<name>==<version>, pytorch/<cuda>:<name>==<version>, rootfs:<name> or image:<repository>", b.Name, b.Origin, strings.Join(archiveNames, ", "))
 	}
 	return wanted{blob: b, archive: archive, path: rest}, nil
 }
@@ -57,6 +61,9 @@ type source struct {
 // sources returns the places on p for w, and why there is none.
 func (r *run) sources(p *Profile, w wanted) (out []source, why string) {
 	p = p.found()
+	if w.lone {
+		return p.lone(w.blob)
+	}
 	if w.archive != "" {
 		base := p.Archives[w.archive]
 		if base == "" {
@@ -95,6 +102,22 @@ func (r *run) sources(p *Profile, w wanted) (out []source, why string) {
 		return nil, lacks(p, about, why)
 	}
 	return out, ""
+}
+
+// lone is the one place where a mirror may have a tarball or a part of an image.
+func (p *Profile) lone(b plan.Blob) (out []source, why string) {
+	raw := ""
+	if p.File != nil {
+		raw = p.File(b)
+	}
+	if raw == "" {
+		return nil, "has packages alone"
+	}
+	u, err := url.Parse(raw)
+	if err != nil {
+		return nil, "its address is not a URL"
+	}
+	return []source{{place{p, redact(raw)}, func(context.Context) (*url.URL, error) { return u, nil }}}, ""
 }
 
 // dateSlot stands in a root for the date of the archive.

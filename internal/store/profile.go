@@ -3,12 +3,14 @@ package store
 import (
 	"context"
 	_ "embed"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/imgforge/imgforge/internal/diag"
+	"github.com/imgforge/imgforge/internal/plan"
 )
 
 //go:embed data/mirrors.yaml
@@ -28,6 +30,10 @@ type Profile struct {
 	// Missing is why it cannot serve something, each "what: why" with what as
 	// lock entries name it: an archive, pypi or pytorch.
 	Missing []string
+	// File is where a blob lies that is in no archive and no index: a tarball, or a
+	// part of an image. Empty: not there. Nil: it has none of those.
+	File   func(plan.Blob) string
+	Client *http.Client // asks for what File names; nil: the Fetcher's own
 
 	find  func() Profile               // the rest of it; nil when all of it is here
 	login func(*url.URL) *url.Userinfo // for links to other hosts; may be nil
