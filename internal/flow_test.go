@@ -144,6 +144,12 @@ func synthetic(t *testing.T, needs []lock.Need, cells []matrix.Cell, set *recipe
 	for _, n := range needs {
 		change.Sets[n.Set] = answer(n.Request)
 	}
+	for blob, name := range map[string]string{
+		"python3_1.0_amd64": "libc6", "torch-2.3.1-py3-none-any.whl": "numpy", "torch-2.4.1-py3-none-any.whl": "numpy",
+	} {
+		e, _ := lock.RequiresOf(blob, []string{name})
+		change.Requires = append(change.Requires, e)
+	}
 	hashes := map[string]string{}
 	for _, name := range plan.RecipeNames(cells, set) {
 		rec, _ := set.Get(name)

@@ -20,17 +20,25 @@ type display struct {
 	once   sync.Once
 }
 
+// checkProgress refuses a --progress that does not exist.
+func checkProgress(mode string) error {
+	if _, ok := progressModes[mode]; !ok {
+		return fmt.Errorf("--progress %q: use auto, tty, plain, json or quiet", mode)
+	}
+	return nil
+}
+
+var progressModes = map[string]progressui.DisplayMode{
+	"auto": progressui.AutoMode, "tty": progressui.TtyMode, "plain": progressui.PlainMode,
+	"json": progressui.RawJSONMode, "quiet": progressui.QuietMode,
+}
+
 // newDisplay starts showing progress on w.
 func newDisplay(w io.Writer, mode string) (*display, error) {
-	modes := map[string]progressui.DisplayMode{
-		"auto": progressui.AutoMode, "tty": progressui.TtyMode, "plain": progressui.PlainMode,
-		"json": progressui.RawJSONMode, "quiet": progressui.QuietMode,
+	if err := checkProgress(mode); err != nil {
+		return nil, err
 	}
-	chosen, ok := modes[mode]
-	if !ok {
-		return nil, fmt.Errorf("--progress %q: use auto, tty, plain, json or quiet", mode)
-	}
-	ui, err := progressui.NewDisplay(w, chosen)
+	ui, err := progressui.NewDisplay(w, progressModes[mode])
 	if err != nil {
 		return nil, fmt.Errorf("--progress %s: %w", mode, err)
 	}

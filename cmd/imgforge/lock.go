@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,7 +15,6 @@ import (
 	"github.com/imgforge/imgforge/internal/lock"
 	"github.com/imgforge/imgforge/internal/matrix"
 	"github.com/imgforge/imgforge/internal/plan"
-	"github.com/imgforge/imgforge/internal/report"
 	"github.com/imgforge/imgforge/internal/resolve"
 )
 
@@ -25,36 +24,48 @@ type lockFlags struct {
 	engine   engineFlags
 	check    bool
 	upgrade  bool
+	names    []string // with upgrade: these packages alone
+	why      string
+	dryRun   bool
+	json     bool
 	progress string
 }
 
 func (a *app) lockCommand() *cobra.Command {
 	var f lockFlags
 	cmd := &cobra.Command{
-		Use:   "lock",
+		Use:   "lock [NAME...]",
 		Short: "Resolve what a matrix needs into its lock",
 		Long: `Bring the lock up to date: resolve what is missing, keep what is there, drop
 what no cell needs. apt and uv do the resolving, in a container; Debian's Release
 files are verified against built-in keys. The lock names files and hashes, and no
-host: any mirror can serve them, none can change them.
+host: any mirror can serve them, none can change them. What moved is shown by
+package.
 
   imgforge lock --matrix matrix/universal.yaml              resolve what is missing
-  imgforge lock --upgrade                                   resolve everything anew
+  imgforge lock --upgrade numpy pillow                      these anew, all else as it is
+  imgforge lock --upgrade --dry-run                         what would move, were all asked anew
   imgforge lock --upgrade --only 'torch=2.4.1'              only what these cells need
   imgforge lock --check                                     is the lock complete? (no network)
+  imgforge lock --why markupsafe                            who pulled it in? (no network)
 
-A cell that cannot be locked is named with its reason; the others are locked.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			f.in.locks, f.in.mend = true, !f.check
+A cell that cannot be locked is named with its reason; the others are locked. A
+lock that a merge left with conflicts is mended.`,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			f.names = names
+			if err := f.validate(); err != nil {
+				return err
+			}
 			in, err := f.in.load(a.environment())
 			if err != nil {
 				return err
 			}
-			if f.check {
+			switch {
+			case f.check:
 				return a.checkLock(in, len(f.in.only) == 0)
-			}
-			if in.shipped {
+			case f.why != "":
+				return a.explainLock(in, f.why, f.json)
+			case in.shipped && !f.dryRun:
 				return fmt.Errorf("matrix %s is built in, and so is its lock; name a file to write with --lock", f.in.matrix)
 			}
 			return a.lock(cmd.Context(), &f, in)
@@ -64,9 +75,30 @@ A cell that cannot be locked is named with its reason; the others are locked.`,
 	f.in.register(flags)
 	f.engine.register(flags)
 	flags.BoolVar(&f.check, "check", false, "only say what is missing or surplus; exit 1 if anything is")
-	flags.BoolVar(&f.upgrade, "upgrade", false, "resolve anew what is locked already")
+	flags.BoolVar(&f.upgrade, "upgrade", false, "resolve anew what is locked already: the packages named, else all")
+	flags.StringVar(&f.why, "why", "", "only say who pulled a package in")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "resolve and show, and write nothing")
+	flags.BoolVar(&f.json, "json", false, "print what moved, or why, as JSON")
 	flags.StringVar(&f.progress, "progress", "auto", "auto, tty, plain, json or quiet")
 	return cmd
+}
+
+// validate refuses flags that do not go together, and says what the lock may be.
+func (f *lockFlags) validate() error {
+	switch {
+	case len(f.names) > 0 && !f.upgrade:
+		return fmt.Errorf("%q: packages are named with --upgrade, or one with --why", strings.Join(f.names, " "))
+	case f.check && (f.upgrade || f.dryRun || f.json || f.why != ""):
+		return errors.New("--check goes with none of --upgrade, --dry-run, --json and --why")
+	case f.why != "" && (f.upgrade || f.dryRun):
+		return errors.New("--why goes with neither --upgrade nor --dry-run")
+	}
+	if err := checkProgress(f.progress); err != nil {
+		return err
+	}
+	f.in.locks = f.why == ""
+	f.in.mend = f.in.locks && !f.check
+	return nil
 }
 
 // checkLock compares needs and entries without changing anything. What is surplus
@@ -113,8 +145,11 @@ func (a *app) lock(ctx context.Context, f *lockFlags, in *inputs) error {
 	if err != nil {
 		return err
 	}
-	ask := toAsk(all, selected, in.lock, f.upgrade)
-	old := in.lock.Blobs()
+	q := question{all: all, selected: selected, locked: in.lock, upgrade: f.upgrade, names: f.names}
+	ask, err := q.asked()
+	if err != nil {
+		return err
+	}
 	result := &resolve.Result{}
 	if len(ask) > 0 {
 		if result, err = a.resolve(ctx, f, in, ask); err != nil {
@@ -122,10 +157,14 @@ func (a *app) lock(ctx context.Context, f *lockFlags, in *inputs) error {
 		}
 	}
 	next := in.lock.Updated(all, in.recipeHashes(in.all), changeOf(result))
-	if err := replaceFile(in.lockPath, next.Format()); err != nil {
-		return infra(err)
+	if !f.dryRun {
+		if err := replaceFile(in.lockPath, next.Format()); err != nil {
+			return infra(err)
+		}
 	}
-	a.showLocked(in.lockPath, old, next, result)
+	if err := a.showLocked(f, in, next, &q, result); err != nil {
+		return err
+	}
 	var bad diag.List
 	for _, fail := range result.Failures {
 		bad.AddErr(fail.Need.Pos, fail.Err)
@@ -136,33 +175,10 @@ func (a *app) lock(ctx context.Context, f *lockFlags, in *inputs) error {
 	return nil
 }
 
-// toAsk picks the needs to resolve: of the selected those that are not locked, or
-// all for an upgrade. Where .debs are resolved anew, so are all others on that
-// base, since they must fit the base as it is then.
-func toAsk(all, selected []lock.Need, locked *lock.File, upgrade bool) []lock.Need {
-	wanted := map[string]bool{}
-	moved := map[string]bool{} // bases whose .debs are resolved anew
-	for _, n := range selected {
-		_, ok, err := locked.Answer(n.Set, n.Request)
-		if ok && err == nil && !upgrade {
-			continue
-		}
-		wanted[n.Set] = true
-		if isDebs(n) {
-			moved[n.Request.Base] = true
-		}
-	}
-	return slices.DeleteFunc(slices.Clone(all), func(n lock.Need) bool {
-		return !wanted[n.Set] && !(isDebs(n) && moved[n.Request.Base])
-	})
-}
-
-func isDebs(n lock.Need) bool { return n.Request.Kind == "base" || n.Request.Kind == "debs" }
-
 // changeOf turns resolve's answers into what the lock takes in. A base that was
 // solved anew leaves no old answer of what goes on top of it.
 func changeOf(r *resolve.Result) lock.Change {
-	c := lock.Change{Archives: r.Archives, Sets: map[string][]lock.Entry{}}
+	c := lock.Change{Archives: r.Archives, Requires: r.Requires, Sets: map[string][]lock.Entry{}}
 	if r.Epoch > 0 {
 		c.Epoch = strconv.FormatInt(r.Epoch, 10)
 	}
@@ -241,23 +257,4 @@ func (a *app) proxies() map[string]string {
 		}
 	}
 	return out
-}
-
-// showLocked says what changed and how much will be downloaded.
-func (a *app) showLocked(path string, old map[string]lock.Entry, next *lock.File, result *resolve.Result) {
-	added, gone, bytes := 0, 0, int64(0)
-	now := next.Blobs()
-	for key, e := range now {
-		bytes += e.Size
-		if was, ok := old[key]; !ok || was.Hash != e.Hash {
-			added++
-		}
-	}
-	for key := range old {
-		if _, ok := now[key]; !ok {
-			gone++
-		}
-	}
-	fmt.Fprintf(a.stdout, "%s: %d files (%s), %d new, %d gone; %d sets resolved, %d failed\n",
-		path, len(now), report.Bytes(bytes), added, gone, len(result.Answers), len(result.Failures))
 }

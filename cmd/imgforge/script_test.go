@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,7 +28,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", env.WorkDir)
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code, "keys": keys},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code, "keys": keys, "spoil": spoil, "lose": loseLines},
 	})
 }
 
@@ -83,4 +85,24 @@ func walk(at string, value any, found map[string]bool) {
 	default:
 		found[at] = true
 	}
+}
+
+// spoil FILE makes a lock what a merge would leave: both sides of its epoch and
+// of a recipe, with marks.
+func spoil(ts *testscript.TestScript, neg bool, args []string) {
+	old := ts.ReadFile(args[0])
+	text := regexp.MustCompile(`(?m)^epoch .*\n`).ReplaceAllString(old, "<<<<<<< HEAD\nepoch source-date-epoch 1600000000 - -\n=======\n$0>>>>>>> topic\n")
+	text = regexp.MustCompile(`(?m)^recipe torch .*\n`).ReplaceAllString(text, "<<<<<<< HEAD\n$0||||||| base\nrecipe torch - - h1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n=======\nrecipe torch - - h1:BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBA=\n>>>>>>> topic\n")
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o644))
+}
+
+// lose FILE NAME takes every line of a package out of a lock.
+func loseLines(ts *testscript.TestScript, neg bool, args []string) {
+	kept := ""
+	for line := range strings.Lines(ts.ReadFile(args[0])) {
+		if !strings.Contains(line, " "+args[1]+"-") {
+			kept += line
+		}
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(kept), 0o644))
 }

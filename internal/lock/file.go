@@ -32,12 +32,13 @@ type File struct {
 	Entries []Entry
 }
 
-var kinds = []Kind{Archive, Deb, Epoch, Fact, Image, Pick, Recipe, Rootfs, Wheel}
+var kinds = []Kind{Archive, Deb, Epoch, Fact, Image, Pick, Recipe, Requires, Rootfs, Wheel}
 
 var (
 	sha256Form = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 	treeForm   = regexp.MustCompile(`^h1:[A-Za-z0-9+/]{43}=$`)
-	debForm    = regexp.MustCompile(`^[a-z][a-z0-9-]*(/[^/]+)+$`)                                         // no dot: no host
+	debForm    = regexp.MustCompile(`^[a-z][a-z0-9-]*(/[^/]+)+$`) // no dot: no host
+	namesForm  = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]*(,[a-z0-9][a-z0-9+.-]*)*$`)
 	wheelForm  = regexp.MustCompile(`^[a-z][a-z0-9-]*(/[a-z0-9]+)?:[A-Za-z0-9]([A-Za-z0-9._-]*)==[^/]+$`) // likewise
 	mediaForm  = regexp.MustCompile(`^application/vnd\.[a-z0-9.+-]+$`)
 	nameForm   = regexp.MustCompile(`^[a-z][a-z0-9_-]*$`)
@@ -68,6 +69,10 @@ func (e Entry) check() error {
 	case Recipe:
 		if !treeForm.MatchString(e.Hash) || e.Value != "" {
 			return in(2, "recipe %s must be `recipe NAME - - h1:<base64>`, not %q", e.Key, e.Hash)
+		}
+	case Requires:
+		if !namesForm.MatchString(e.Value) || e.Hash != "" {
+			return in(2, "requires %s must be `requires BLOB NAME,NAME... - -`", e.Key)
 		}
 	case Pick:
 		if e.Value == "" && !strings.HasPrefix(e.Key, "debs/") || e.Hash != "" { // a base may have all that is asked
@@ -211,7 +216,7 @@ func (f *File) Keep(sets, recipes map[string]bool) {
 		switch e.Kind {
 		case Pick, Fact:
 			return !sets[e.Key]
-		case Deb, Wheel, Image, Rootfs:
+		case Deb, Wheel, Image, Rootfs, Requires:
 			return !named[e.Key]
 		case Recipe:
 			return !recipes[e.Key]

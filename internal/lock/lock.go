@@ -20,15 +20,16 @@ type Kind string
 
 // The kinds, in the order they sort.
 const (
-	Archive Kind = "archive" // key suite, value Release date, hash of InRelease
-	Deb     Kind = "deb"     // key name_version_arch, value archive/pool path
-	Epoch   Kind = "epoch"   // key "source-date-epoch", value seconds
-	Fact    Kind = "fact"    // key set of a base, value NAME=VALUE: one of its Facts
-	Image   Kind = "image"   // key BASE_ARCH_PART, value media type: a part of a registry image
-	Pick    Kind = "pick"    // key set, value key of a blob's entry
-	Recipe  Kind = "recipe"  // key name, hash of its tree
-	Rootfs  Kind = "rootfs"  // key file name, value name of the base
-	Wheel   Kind = "wheel"   // key file name, value index:name==version
+	Archive  Kind = "archive"  // key suite, value Release date, hash of InRelease
+	Deb      Kind = "deb"      // key name_version_arch, value archive/pool path
+	Epoch    Kind = "epoch"    // key "source-date-epoch", value seconds
+	Fact     Kind = "fact"     // key set of a base, value NAME=VALUE: one of its Facts
+	Image    Kind = "image"    // key BASE_ARCH_PART, value media type: a part of a registry image
+	Pick     Kind = "pick"     // key set, value key of a blob's entry
+	Recipe   Kind = "recipe"   // key name, hash of its tree
+	Requires Kind = "requires" // key of a blob, value names of the packages it needs, with commas
+	Rootfs   Kind = "rootfs"   // key file name, value name of the base
+	Wheel    Kind = "wheel"    // key file name, value index:name==version
 )
 
 // Entry is one line.
@@ -85,4 +86,5 @@ type Need struct {
 	Request Request
 	Cells   []string // tags that need it
 	Pos     diag.Pos // where the first of them was asked for
+	Keep    []Entry  // blobs of an earlier answer, to be chosen again where that is possible
 }

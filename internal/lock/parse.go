@@ -90,6 +90,8 @@ func (r *reader) choose(i int, e Entry) {
 		}
 	case isBlob(e.Kind) && e.Hash != was.Hash:
 		r.add(1, "delete one of the two and run `imgforge lock`", "%s %s is on line %d with another hash", e.Kind, e.Key, r.at[i])
+	case e.Kind == Requires:
+		was.Value = union(was.Value, e.Value)
 	case was.Size == 0:
 		was.Size = e.Size
 	}

@@ -48,14 +48,16 @@ func (f *File) Compare(needs []Need, recipes map[string]string) (missing, surplu
 type Change struct {
 	Archives []Entry
 	Sets     map[string][]Entry // blobs and facts that answer a set; replaces an earlier answer
+	Requires []Entry            // what blobs need; added to what is known of them
 	Unsolved []string           // sets that must be asked again: their earlier answer no longer fits
-	Epoch    string             // seconds; it and the archives are taken in with .debs, or when the lock has none
+	Epoch    string             // seconds; it and the archives are taken in with new .debs, or when the lock has none
 }
 
-// hasDebs tells whether any answer brings .debs.
-func (c Change) hasDebs() bool {
+// brings tells whether any answer has a .deb that the lock has not.
+func (c Change) brings(f *File) bool {
+	old := f.Blobs()
 	for _, entries := range c.Sets {
-		if slices.ContainsFunc(entries, func(e Entry) bool { return e.Kind == Deb }) {
+		if slices.ContainsFunc(entries, func(e Entry) bool { return e.Kind == Deb && old[e.Key].Hash != e.Hash }) {
 			return true
 		}
 	}
@@ -82,8 +84,9 @@ func (f *File) Updated(needs []Need, recipes map[string]string, c Change) *File 
 		}
 	}
 	next.Put(answers...)
+	next.learn(c.Requires)
 	// They date the .debs: byte code goes stale where a file is younger than the epoch.
-	if c.Epoch != "" && (c.hasDebs() || next.Epoch() == 0) {
+	if c.Epoch != "" && (c.brings(f) || next.Epoch() == 0) {
 		next.Put(append(slices.Clone(c.Archives), Entry{Kind: Epoch, Key: EpochKey, Value: c.Epoch})...)
 	}
 	for name, hash := range recipes {

@@ -103,8 +103,14 @@ func TestUpdatedIsComplete(t *testing.T) {
 		sets[n.Set], _, _ = full.Picked(n.Set)
 	}
 	archives := full.Entries[:1]
+	var requires []Entry
+	for _, e := range full.Entries {
+		if e.Kind == Requires {
+			requires = append(requires, e)
+		}
+	}
 	for range 25 {
-		made := (&File{}).Updated(exampleNeeds, exampleRecipes, Change{Archives: archives, Sets: sets, Epoch: "1735689600"})
+		made := (&File{}).Updated(exampleNeeds, exampleRecipes, Change{Archives: archives, Sets: sets, Requires: requires, Epoch: "1735689600"})
 		if got := made.Format(); string(got) != string(data) {
 			t.Fatalf("made from nothing:\n%s", got)
 		}
@@ -139,6 +145,9 @@ func TestUpdatedReplacesOneSet(t *testing.T) {
 func TestUpdatedEpoch(t *testing.T) {
 	debs := map[string][]Entry{"debs/debian12-00000003": {{Kind: Deb, Key: "jq_1_amd64", Value: "debian/pool/main/j/jq/jq_1_amd64.deb", Size: 1, Hash: "sha256:" + hexA}}}
 	wheels := map[string][]Entry{"wheels/one-00000001": {wheelOf("fresh", hexA)}}
+	whole, _ := example(t)
+	zsh, _, _ := whole.Picked("debs/debian12-00000001")
+	same := map[string][]Entry{"debs/debian12-00000001": zsh}
 	for _, c := range []struct {
 		had    bool
 		change Change
@@ -149,6 +158,7 @@ func TestUpdatedEpoch(t *testing.T) {
 		{true, Change{Epoch: "5", Sets: wheels}, 1735689600},
 		{true, Change{Epoch: "5", Sets: debs}, 5},
 		{true, Change{Sets: debs}, 1735689600},
+		{true, Change{Epoch: "5", Sets: same}, 1735689600},
 		{false, Change{Epoch: "5"}, 5},
 		{false, Change{}, 0},
 	} {

@@ -20,7 +20,8 @@ var debsScript []byte
 // ask is one question to apt.
 type ask struct {
 	packages []string
-	status   []*deb // installed already
+	status   []*deb       // installed already
+	keep     []lock.Entry // to be chosen again where the archive still has them
 }
 
 // debs answers base and debs needs: bases first, then what goes on top of them.
@@ -30,7 +31,7 @@ func (s *session) debs(ctx context.Context, needs []lock.Need) {
 		return
 	}
 	// All bases of one Debian hold the same packages.
-	base, err := s.apt(ctx, "apt: the base", []ask{{packages: append(s.archive.minimal(), "debian-archive-keyring", "python3")}})
+	base, err := s.apt(ctx, "apt: the base", []ask{{packages: append(s.archive.minimal(), "debian-archive-keyring", "python3"), keep: bases[0].Keep}})
 	if err == nil {
 		err = base[0].err
 	}
@@ -41,12 +42,13 @@ func (s *session) debs(ctx context.Context, needs []lock.Need) {
 	for _, n := range bases {
 		s.answer(n, entriesOf(base[0].debs))
 	}
+	s.out.Requires = append(s.out.Requires, requiresOfDebs(base[0].debs)...)
 	var top []lock.Need
 	var asks []ask
 	for _, n := range needs {
 		if n.Request.Kind == "debs" {
 			top = append(top, n)
-			asks = append(asks, ask{packages: n.Request.Packages, status: base[0].debs})
+			asks = append(asks, ask{packages: n.Request.Packages, status: base[0].debs, keep: n.Keep})
 		}
 	}
 	if len(top) == 0 {
@@ -67,6 +69,7 @@ func (s *session) debs(ctx context.Context, needs []lock.Need) {
 			continue
 		}
 		s.answer(n, entriesOf(solved[i].debs))
+		s.out.Requires = append(s.out.Requires, requiresOfDebs(solved[i].debs)...)
 	}
 }
 
@@ -125,6 +128,7 @@ func (s *session) apt(ctx context.Context, name string, asks []ask) ([]solved, e
 		dir := "ask/" + strconv.Itoa(i) + "/"
 		job.Files[dir+"packages"] = []byte(strings.Join(a.packages, "\n") + "\n")
 		job.Files[dir+"status"] = []byte(statusOf(a.status))
+		job.Files[dir+"preferences"] = []byte(preferencesOf(a.keep))
 	}
 	files, err := s.Runner.Run(ctx, job)
 	if err != nil {

@@ -90,6 +90,7 @@ type Failure struct {
 type Result struct {
 	Answers  []Answer
 	Failures []Failure
+	Requires []lock.Entry // what the blobs of the answers need among themselves
 	Archives []lock.Entry // one archive line for each Release file used
 	Epoch    int64        // newest Release date, in seconds; 0 when none was read
 }

@@ -67,6 +67,7 @@ func (s *session) wheels(ctx context.Context, needs []lock.Need) {
 			continue
 		}
 		s.answer(n, entries)
+		s.out.Requires = append(s.out.Requires, requiresOfWheels(entries, solved.Answers[i].Via)...)
 	}
 }
 
@@ -117,6 +118,7 @@ func (s *session) wheelJob(ctx context.Context, needs []lock.Need, known [][]ind
 		dir := "ask/" + strconv.Itoa(i) + "/"
 		job.Files[dir+"requirements"] = lines(n.Request.Requirements)
 		job.Files[dir+"constraints"] = lines(n.Request.Constraints)
+		job.Files[dir+"preferences"] = lines(pins(n.Keep))
 		job.Files[dir+"links/README"] = []byte("Wheels with metadata alone, for the solver.\n")
 		for _, w := range known[i] {
 			if job.Files[dir+"links/"+w.file], err = w.standIn(); err != nil {

@@ -51,7 +51,6 @@ func (d *download) fetch(ctx context.Context, profiles []Profile) error {
 	}
 	attempts, done, err := d.tryAll(ctx, profiles)
 	if err != nil {
-		d.tidy()
 		return err
 	}
 	if !done {
@@ -80,7 +79,7 @@ func (d *download) tryAll(ctx context.Context, profiles []Profile) (attempts []A
 			continue
 		}
 		for _, s := range sources {
-			err := d.try(ctx, s)
+			err := d.try(ctx, s.profile, s)
 			if err == nil {
 				d.run.health.praise(s.place)
 				return attempts, true, nil
@@ -97,8 +96,8 @@ func (d *download) tryAll(ctx context.Context, profiles []Profile) (attempts []A
 }
 
 // try asks one source.
-func (d *download) try(ctx context.Context, s source) error {
-	if reason := d.run.health.down(s.profile.Name, s.base); reason != "" {
+func (d *download) try(ctx context.Context, p *Profile, s source) error {
+	if reason := d.run.health.down(p.Name, s.base); reason != "" {
 		return &failure{effect: next, reason: reason}
 	}
 	u, err := s.locate(ctx)
@@ -107,7 +106,7 @@ func (d *download) try(ctx context.Context, s source) error {
 	}
 	return d.run.patiently(ctx, s.place, func() error {
 		resumed := d.have > 0
-		err := d.gaining(d.receive(ctx, s.place, u))
+		err := d.gaining(d.receive(ctx, p, u))
 		var wrong *wrongBytes
 		if !errors.As(err, &wrong) {
 			return err
@@ -141,17 +140,14 @@ type wrongBytes struct{ detail string }
 func (w *wrongBytes) Error() string { return "served other bytes" + w.detail }
 
 // receive asks for the rest of the file and takes what comes.
-func (d *download) receive(ctx context.Context, at place, u *url.URL) error {
+func (d *download) receive(ctx context.Context, p *Profile, u *url.URL) error {
 	header := http.Header{"Accept-Encoding": {"identity"}}
-	inPieces := d.inPieces(at)
-	if inPieces {
-		header.Set("Range", fmt.Sprintf("bytes=%d-%d", d.have, d.have+d.run.pieces.size-1))
-	} else if d.have > 0 {
+	if d.have > 0 {
 		header.Set("Range", fmt.Sprintf("bytes=%d-", d.have))
 	}
-	resp, err := d.run.get(ctx, at.profile, u, header)
+	resp, err := d.run.get(ctx, p, u, header)
 	var fail *failure
-	if errors.As(err, &fail) && fail.status == http.StatusRequestedRangeNotSatisfiable && d.have > 0 {
+	if errors.As(err, &fail) && strings.HasPrefix(fail.reason, "416") && d.have > 0 {
 		return errors.Join(d.discard(), err)
 	}
 	if err != nil {
@@ -166,12 +162,6 @@ func (d *download) receive(ctx context.Context, at place, u *url.URL) error {
 			return &failure{effect: retry, reason: "answered with another range", url: redactURL(u), wait: "0"}
 		}
 	}
-	if inPieces && resp.StatusCode == http.StatusPartialContent {
-		return d.takePieces(ctx, at, u, resp)
-	}
-	if inPieces {
-		d.run.health.noPieces(at)
-	}
 	return d.take(resp, u)
 }
 
@@ -180,12 +170,7 @@ func (d *download) continues(resp *http.Response) bool {
 	if resp.StatusCode != http.StatusPartialContent {
 		return d.have == 0
 	}
-	return startsAt(resp, d.have)
-}
-
-// startsAt reports whether a part of a file begins at a byte.
-func startsAt(resp *http.Response, from int64) bool {
-	return strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", from))
+	return strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", d.have))
 }
 
 // take appends a response's body to the file and judges the whole.

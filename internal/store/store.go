@@ -39,6 +39,10 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
+// Look returns the store below dir as it is and makes nothing: where there is
+// none, Has is false of every file.
+func Look(dir string) *Store { return &Store{dir: dir} }
+
 // Dir returns the absolute path of the store.
 func (s *Store) Dir() string { return s.dir }
 

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Ask apt, with no network, what each set of packages comes to. /in/archive holds
 # verified Packages files, one a directory; each directory of /in/ask holds
-# `packages`, one a line, and `status`, what is installed already.
+# `packages`, one a line, `status`, what is installed already, and `preferences`,
+# what to choose again; where that has no solution, apt chooses freely.
 set -eu
 export LC_ALL=C APT_CONFIG=/tmp/apt.conf
 mkdir -p /tmp/lists/partial /tmp/cache/archives/partial
@@ -24,7 +25,10 @@ apt-get -q update
 for ask in /in/ask/*/; do
   name=$(basename "$ask")
   cp "$ask/status" /tmp/status
-  if xargs apt-get -q -s --no-remove install < "$ask/packages" > "/out/$name.out" 2> "/out/$name.err"; then
+  solve() {
+    xargs apt-get -q -s --no-remove "$@" install < "$ask/packages" > "/out/$name.out" 2> "/out/$name.err"
+  }
+  if solve -o "Dir::Etc::preferences=$ask/preferences" || solve; then
     echo ok > "/out/$name.end"
   fi
 done

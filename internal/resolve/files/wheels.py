@@ -1,7 +1,8 @@
 """Ask uv what each set of requirements comes to.
 
-Each directory of /in/ask holds `requirements`, `constraints` and `links`, a
-directory of stand-in wheels. The indexes are a secret, because their URLs may
+Each directory of /in/ask holds `requirements`, `constraints`, `preferences`,
+pins that hold unless something else forbids them, and `links`, a directory of
+stand-in wheels. The indexes are a secret, because their URLs may
 hold passwords; each is tried until one answers. The answers go to
 /out/answers.json, in the order of the directories' numbers, with the tags of
 wheels that this Python takes, best first.
@@ -14,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import zipfile
 
 UV = "/usr/local/bin/uv"
@@ -31,7 +33,7 @@ def unpack_uv():
 
 
 def uv(ask, *more):
-    """Compile one ask; the lock or the list of requirements is on stdout."""
+    """Compile one ask."""
     return subprocess.run(
         [UV, "pip", "compile", f"{ask}/requirements", "--constraints", f"{ask}/constraints",
          "--find-links", f"{ask}/links", "--python", "/usr/bin/python3", "--only-binary", ":all:",
@@ -52,10 +54,14 @@ def solve(ask, indexes):
     tried = []
     for index in list(indexes):
         where = ("--default-index", index["url"])
-        run = uv(ask, "--format", "pylock.toml", *where)
+        # uv prefers what stands in the file that it is to write.
+        chosen = pathlib.Path(tempfile.mkdtemp(), "chosen.txt")
+        shutil.copyfile(ask / "preferences", chosen)
+        run = uv(ask, "--output-file", chosen, *where)
         if run.returncode == 0:
-            via = uv(ask, "--offline", *where)
-            return {"index": index["name"], "pylock": run.stdout, "via": via.stdout, "tried": tried}
+            run = uv(ask, "--format", "pylock.toml", "--constraints", chosen, *where)
+        if run.returncode == 0:
+            return {"index": index["name"], "pylock": run.stdout, "via": chosen.read_text(), "tried": tried}
         tried.append({"index": index["name"], "reason": reason(run, index["url"])})
         if run.returncode != 1 and len(indexes) > 1:
             # 1 means that there is no solution; else the index itself is at fault.
