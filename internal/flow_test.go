@@ -70,7 +70,7 @@ func flow(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	m := must(matrix.Parse("matrix.yaml", data))(t)
-	cells := must(m.Expand())(t)
+	cells := must(m.Expand())(t).Cells
 	set := must(recipe.Load(recipe.Layer{Name: "recipes", FS: os.DirFS(filepath.Join(flowDir, "recipes"))}))(t)
 	needs := must(plan.Needs(cells, set))(t)
 	locked := synthetic(t, needs, cells, set)

@@ -80,6 +80,7 @@ func (a *app) build(ctx context.Context, f *buildFlags) error {
 		return infra(fmt.Errorf("this machine's clock is behind the lock's epoch, %s: files would keep the times of the build; set the clock",
 			time.Unix(epoch, 0).UTC().Format(time.RFC3339)))
 	}
+	showHoles(a.stderr, in.holes)
 	cells := planCells(in)
 	rec := &recorder{}
 	var late error

@@ -46,6 +46,7 @@ type inputs struct {
 	matrix   *matrix.Matrix
 	cells    []matrix.Cell // selected
 	all      []matrix.Cell
+	holes    []matrix.Hole // cells that cannot work, which the matrix skips
 	recipes  *recipe.Set
 	mirrors  []store.Profile // best first
 	lock     *lock.File      // empty when there is none yet
@@ -65,8 +66,10 @@ func (f *inputFlags) load(env store.Environment) (*inputs, error) {
 	}
 	if in.matrix, err = matrix.Parse(f.matrix, data); err != nil {
 		bad.AddErr(diag.Pos{File: f.matrix}, err)
-	} else if in.all, err = in.matrix.Expand(); err != nil {
+	} else if made, err := in.matrix.Expand(); err != nil {
 		bad.AddErr(diag.Pos{File: f.matrix}, err)
+	} else {
+		in.all, in.holes = made.Cells, made.Holes
 	}
 	layers := []recipe.Layer{{Name: "recipes", FS: recipes.FS}}
 	for _, dir := range f.recipes {

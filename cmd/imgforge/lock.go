@@ -60,6 +60,7 @@ lock that a merge left with conflicts is mended.`,
 			if err != nil {
 				return err
 			}
+			showHoles(a.stderr, in.holes)
 			switch {
 			case f.check:
 				return a.checkLock(in, len(f.in.only) == 0)

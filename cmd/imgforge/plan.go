@@ -1,13 +1,17 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/imgforge/imgforge/internal/forge"
+	"github.com/imgforge/imgforge/internal/matrix"
 	"github.com/imgforge/imgforge/internal/plan"
 	"github.com/imgforge/imgforge/internal/report"
 )
@@ -29,7 +33,7 @@ plans. Reads files only: no network, no engine.
 			if err != nil {
 				return err
 			}
-			return a.showPlans(planCells(loaded), asJSON)
+			return a.showPlans(planCells(loaded), loaded.holes, asJSON)
 		},
 	}
 	in.register(cmd.Flags())
@@ -46,42 +50,17 @@ func planCells(in *inputs) []forge.Cell {
 	return out
 }
 
-func (a *app) showPlans(cells []forge.Cell, asJSON bool) error {
-	failed := 0
+// showPlans prints plans, the cells that were skipped and, as errors, the cells
+// that have no plan.
+func (a *app) showPlans(cells []forge.Cell, holes []matrix.Hole, asJSON bool) error {
+	show := showPlanTable
 	if asJSON {
-		enc := json.NewEncoder(a.stdout)
-		enc.SetIndent("", "  ")
-		plans := []*plan.Plan{}
-		for _, c := range cells {
-			if c.Err == nil {
-				plans = append(plans, c.Plan)
-			}
-		}
-		if err := enc.Encode(plans); err != nil {
-			return err
-		}
-	} else {
-		t := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(t, "CELL\tDEBS\tWHEELS\tLAYERS\tDOWNLOAD\tPLAN")
-		for _, c := range cells {
-			if c.Err != nil {
-				fmt.Fprintf(t, "%s\t-\t-\t-\t-\tnot locked\n", c.Tag)
-				continue
-			}
-			wheels, bytes := 0, int64(0)
-			for _, l := range c.Plan.Wheels {
-				wheels += len(l.Wheels)
-			}
-			for _, b := range c.Plan.Blobs() {
-				bytes += b.Size
-			}
-			fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\n", c.Tag, len(c.Plan.Base)+len(c.Plan.Debs), wheels,
-				len(c.Plan.Wheels), report.Bytes(bytes), c.Plan.Digest()[:19])
-		}
-		if err := t.Flush(); err != nil {
-			return err
-		}
+		show = showPlanJSON
 	}
+	if err := show(a.stdout, cells, holes); err != nil {
+		return err
+	}
+	failed := 0
 	for _, c := range cells {
 		if c.Err != nil {
 			failed++
@@ -92,4 +71,62 @@ func (a *app) showPlans(cells []forge.Cell, asJSON bool) error {
 		return &exitError{exitInput, fmt.Errorf("%d of %d cells have no plan", failed, len(cells))}
 	}
 	return nil
+}
+
+func showPlanTable(w io.Writer, cells []forge.Cell, holes []matrix.Hole) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "CELL\tDEBS\tWHEELS\tLAYERS\tDOWNLOAD\tPLAN")
+	for _, c := range cells {
+		if c.Err != nil {
+			fmt.Fprintf(t, "%s\t-\t-\t-\t-\tnot locked\n", c.Tag)
+			continue
+		}
+		wheels, bytes := 0, int64(0)
+		for _, l := range c.Plan.Wheels {
+			wheels += len(l.Wheels)
+		}
+		for _, b := range c.Plan.Blobs() {
+			bytes += b.Size
+		}
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\n", c.Tag, len(c.Plan.Base)+len(c.Plan.Debs), wheels,
+			len(c.Plan.Wheels), report.Bytes(bytes), c.Plan.Digest()[:19])
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	showHoles(w, holes)
+	return nil
+}
+
+// showHoles names the cells that a matrix skips, with the reason.
+func showHoles(w io.Writer, holes []matrix.Hole) {
+	for _, h := range holes {
+		fmt.Fprintf(w, "skipped %s: %s\n", h.Cell, strings.Join(h.Reasons, "; "))
+	}
+}
+
+// showPlanJSON writes plans one by one: all of them may be more than memory.
+func showPlanJSON(w io.Writer, cells []forge.Cell, holes []matrix.Hole) error {
+	out := bufio.NewWriter(w)
+	before := "{\n  \"plans\": ["
+	for _, c := range cells {
+		if c.Err != nil {
+			continue
+		}
+		text, err := json.MarshalIndent(c.Plan, "    ", "  ")
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "%s\n    %s", before, text)
+		before = ","
+	}
+	if before != "," {
+		fmt.Fprint(out, before)
+	}
+	text, err := json.MarshalIndent(append([]matrix.Hole{}, holes...), "  ", "  ")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\n  ],\n  \"holes\": %s\n}\n", text)
+	return out.Flush()
 }

@@ -35,6 +35,7 @@ func (r *reader) checkAxes(top *yaml.Node, m *Matrix) {
 			r.Bad.Add(u.word.Pos, diag.Allowed(u.word.Value, slices.Sorted(maps.Keys(names))), "unknown axis %q in %s", u.word.Value, u.in)
 		}
 	}
+	r.resolveAll(m)
 	r.checkConditions(m)
 	for _, a := range m.Axes {
 		for _, g := range a.Groups {
@@ -76,7 +77,7 @@ func (r *reader) checkConditions(m *Matrix) {
 				r.Bad.Add(g.Pos, "write one of axes, above it", "axis %s depends on %q, which is no axis", a.Name, g.WhenAxis)
 			case on >= i:
 				r.Bad.Add(g.Pos, "write "+g.WhenAxis+" above it", "axis %s depends on %s, which comes after it", a.Name, g.WhenAxis)
-			case !m.Axes[on].has(g.WhenValue):
+			case len(m.Axes[on].all()) > 0 && len(covered(g.WhenAxis, g.WhenValue, m.Axes[on].all())) == 0:
 				r.Bad.Add(g.Pos, "its values: "+strings.Join(m.Axes[on].all(), ", "), "axis %s has no value %q", g.WhenAxis, g.WhenValue)
 			}
 		}
@@ -86,7 +87,10 @@ func (r *reader) checkConditions(m *Matrix) {
 // checkKnown holds a rule's values to those that some cell could have.
 func (r *reader) checkKnown(values map[string]diag.Str, known map[string][]string, what string) {
 	for name, v := range values {
-		if has := known[name]; v.Value != "" && len(has) > 0 && !slices.Contains(has, v.Value) {
+		if !r.wellFormed(name, v) {
+			continue
+		}
+		if has := known[name]; v.Value != "" && len(has) > 0 && len(covered(name, v.Value, has)) == 0 {
 			r.Bad.Add(v.Pos, "its values: "+strings.Join(has, ", "), "%s names the %s %q, which no cell has", what, name, v.Value)
 		}
 	}
@@ -117,7 +121,7 @@ func (r *reader) checkValue(axis string, v diag.Str, m *Matrix) {
 		}
 	case "torch":
 		if !exactForm.MatchString(v.Value) {
-			r.Bad.Add(v.Pos, matches(v.Value), "torch %q is not an exact version", v.Value)
+			r.Bad.Add(v.Pos, "write an exact release such as \"2.4.1\", or a range such as \"~2.4\"", "torch %q is not an exact version", v.Value)
 		}
 	case "python":
 		if !pythonForm.MatchString(v.Value) {
@@ -132,22 +136,6 @@ func (r *reader) checkValue(axis string, v diag.Str, m *Matrix) {
 		}
 	}
 }
-
-// matches tells which exact versions a range would stand for.
-func matches(constraint string) string {
-	var hits []string
-	for _, t := range compat.Torches() {
-		if ok, err := version.InRange(t, constraint); err == nil && ok {
-			hits = append(hits, t)
-		}
-	}
-	if len(hits) == 0 {
-		return "known: " + strings.Join(compat.Torches(), ", ")
-	}
-	return "it would match " + strings.Join(hits, ", ") + "; list the ones you mean"
-}
-
-func (a Axis) has(value string) bool { return slices.Contains(a.all(), value) }
 
 func (a Axis) all() []string {
 	var out []string
@@ -165,7 +153,7 @@ func (a Axis) all() []string {
 func (m *Matrix) known() map[string][]string {
 	out := map[string][]string{}
 	add := func(name, value string) {
-		if !slices.Contains(out[name], value) {
+		if value != "" && !slices.Contains(out[name], value) {
 			out[name] = append(out[name], value)
 		}
 	}

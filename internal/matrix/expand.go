@@ -15,45 +15,127 @@ const maxCells = 100_000
 
 // Expand makes the cells: the product of the axes in the file's order, less
 // exclude, plus include. The error is a diag.List with every problem of every
-// cell, each reason once with the number of cells it strikes.
-func (m *Matrix) Expand() ([]Cell, error) {
-	e := &expansion{matrix: m, names: m.axisNames(), reasons: map[diag.Problem]*strike{}, judged: map[compat.Subject][]compat.Judgement{}}
-	if n := e.count(point{}, m.Axes) + len(m.Include); n > maxCells {
+// cell, each reason once with the number of cells it strikes. With `holes: skip`,
+// a cell that cannot work is no problem but a hole.
+func (m *Matrix) Expand() (*Expansion, error) {
+	e := newExpansion(m)
+	if !e.product() {
+		e.bad = nil
 		e.bad.Add(e.place(), "split the matrix; "+m.sizes(), "the axes make more than %d cells", maxCells)
 		return nil, e.bad.Err()
 	}
-	points := e.product()
 	whole := len(e.bad) == 0 // else what matches nothing may match what is missing
-	points = e.include(e.exclude(points, whole))
-	if len(points) == 0 && len(e.bad) == 0 {
+	e.exclude(whole)
+	e.include()
+	if len(e.points) == 0 && len(e.bad) == 0 {
 		e.bad.Add(e.place(), "loosen the exclude entries", "no cell is left: every one is excluded")
 	}
-	cells := make([]Cell, len(points))
-	for i, p := range points {
-		cells[i] = e.cell(p)
+	out := &Expansion{}
+	kept := e.points[:0:0]
+	for _, p := range e.points {
+		cell, hole := e.cell(p)
+		if hole != nil {
+			out.Holes = append(out.Holes, *hole)
+			continue
+		}
+		kept = append(kept, p)
+		out.Cells = append(out.Cells, cell)
 	}
-	e.checkTags(points, cells)
+	if len(kept) == 0 && len(out.Holes) > 0 {
+		first := out.Holes[0]
+		e.bad.Add(first.Pos, "", "no cell is left: not one of %d can work; the first, %s: %s", len(out.Holes), first.Cell, strings.Join(first.Reasons, "; "))
+	}
+	e.checkTags(kept, out.Cells)
 	if whole {
-		e.checkRecipes(points)
+		e.checkRecipes(kept)
 	}
-	e.report(len(points))
+	e.report(len(e.points))
 	if err := e.bad.Err(); err != nil {
 		return nil, err
 	}
-	return cells, nil
+	return out, nil
 }
 
-// expansion is one Expand: what it found wrong so far.
+// expansion is one Expand: what it made and found wrong so far.
 type expansion struct {
 	matrix  *Matrix
 	names   []string // of all axes
+	known   map[string][]string
+	points  []point
+	dead    int                      // points that an axis has no value for
+	groups  [][]condition            // by axis of the file, then group
+	uses    [][]want                 // by recipe use
+	lists   map[string]recipes       // by which uses apply
+	values  []map[string][]*diag.Str // by axis of the file, then by what it depends on
+	tag     []piece
 	bad     diag.List
 	reasons map[diag.Problem]*strike
-	judged  map[compat.Subject][]compat.Judgement
+	judged  map[compat.Subject]verdict
 }
 
-// point is a cell before it is judged: a value for each axis.
-type point map[string]diag.Str
+// point is a cell before it is judged: a value for each axis, in their order, and
+// the include entry that made it.
+type point struct {
+	at    []*diag.Str
+	entry *Rule
+}
+
+// want is what a rule asks of one axis: one of some values.
+type want struct {
+	axis   int
+	values map[string]bool
+}
+
+// condition is a group's; without values it always holds.
+type condition = want
+
+func newExpansion(m *Matrix) *expansion {
+	e := &expansion{matrix: m, names: m.axisNames(), known: m.known(), lists: map[string]recipes{},
+		reasons: map[diag.Problem]*strike{}, judged: map[compat.Subject]verdict{}}
+	for _, a := range m.Axes {
+		var on []condition
+		for _, g := range a.Groups {
+			c := condition{axis: -1}
+			if g.WhenAxis != "" {
+				c = e.want(g.WhenAxis, g.WhenValue)
+			}
+			on = append(on, c)
+		}
+		e.groups = append(e.groups, on)
+		e.values = append(e.values, map[string][]*diag.Str{})
+	}
+	for _, use := range m.Recipes {
+		e.uses = append(e.uses, e.wants(use.When))
+	}
+	e.tag, _ = split(m.Tag.Value)
+	return e
+}
+
+// want asks an axis for a value, or for all inside of a range.
+func (e *expansion) want(axis, value string) want {
+	w := want{slices.Index(e.names, axis), map[string]bool{}}
+	for _, v := range covered(axis, value, e.known[axis]) {
+		w.values[v] = true
+	}
+	return w
+}
+
+func (e *expansion) wants(values map[string]diag.Str) []want {
+	var out []want
+	for _, axis := range slices.Sorted(maps.Keys(values)) {
+		out = append(out, e.want(axis, values[axis].Value))
+	}
+	return out
+}
+
+func (p point) meets(wants []want) bool {
+	for _, w := range wants {
+		if !w.values[p.at[w.axis].Value] {
+			return false
+		}
+	}
+	return true
+}
 
 // place is where a problem of the axes as a whole is shown.
 func (e *expansion) place() diag.Pos {
@@ -61,22 +143,6 @@ func (e *expansion) place() diag.Pos {
 		return e.matrix.Axes[0].Name.Pos
 	}
 	return diag.Pos{File: e.matrix.File, Line: 1, Col: 1}
-}
-
-// count tells how many points the axes make, without making them; past maxCells
-// it stops.
-func (e *expansion) count(p point, axes []Axis) int {
-	if len(axes) == 0 {
-		return 1
-	}
-	n := 0
-	for _, v := range axes[0].valuesFor(p) {
-		p[axes[0].Name.Value] = v
-		if n += e.count(p, axes[1:]); n > maxCells {
-			break
-		}
-	}
-	return max(n, 1) // a mistake that product tells; it bounds the search
 }
 
 // sizes names how many values each axis has.
@@ -88,60 +154,84 @@ func (m *Matrix) sizes() string {
 	return strings.Join(parts, ", ")
 }
 
-// valuesFor lists the axis's values where the other axes are as in p.
-func (a Axis) valuesFor(p point) []diag.Str {
-	var out []diag.Str
-	for _, g := range a.Groups {
-		if g.WhenAxis == "" || p[g.WhenAxis].Value == g.WhenValue {
-			out = append(out, g.Values...)
+// product makes the points that the axes span; false when they are too many.
+func (e *expansion) product() bool {
+	at := make([]*diag.Str, len(e.names))
+	for i, name := range e.names {
+		if v, ok := e.matrix.Defaults[name]; ok {
+			at[i] = &v
 		}
 	}
-	return out
+	return e.grow(at, 0)
 }
 
-func (e *expansion) product() []point {
-	points := []point{{}}
-	for name, v := range e.matrix.Defaults {
-		points[0][name] = v
+// grow adds the points that begin with the first values of at.
+func (e *expansion) grow(at []*diag.Str, axis int) bool {
+	if axis == len(e.matrix.Axes) {
+		e.points = append(e.points, point{at: slices.Clone(at)})
 	}
-	for _, axis := range e.matrix.Axes {
-		var next []point
-		for _, p := range points {
-			for _, v := range e.values(axis, p) {
-				q := maps.Clone(p)
-				q[axis.Name.Value] = v
-				next = append(next, q)
-			}
+	if len(e.points)+e.dead+len(e.matrix.Include) > maxCells {
+		return false
+	}
+	if axis == len(e.matrix.Axes) {
+		return true
+	}
+	values := e.valuesFor(axis, at)
+	if len(values) == 0 {
+		e.dead++ // a mistake that valuesFor tells; it bounds the search
+	}
+	for _, v := range values {
+		if at[axis] = v; !e.grow(at, axis+1) {
+			return false
 		}
-		points = next
 	}
-	return points
+	return true
 }
 
-// values is valuesFor, none and repeated ones noted.
-func (e *expansion) values(axis Axis, p point) []diag.Str {
-	var out []diag.Str
-	for _, v := range axis.valuesFor(p) {
-		same := func(o diag.Str) bool { return o.Value == v.Value }
-		if i := slices.IndexFunc(out, same); i >= 0 {
-			e.bad.Add(v.Pos, fmt.Sprintf("the first is on line %d; keep one", out[i].Pos.Line), "axis %s has %q twice%s", axis.Name, v, axis.where(p))
+// valuesFor lists an axis's values where the axes above it are as in at; none and
+// repeated ones are noted.
+func (e *expansion) valuesFor(axis int, at []*diag.Str) []*diag.Str {
+	a, key := e.matrix.Axes[axis], ""
+	for _, on := range e.groups[axis] {
+		if on.axis >= 0 {
+			key += at[on.axis].Value + "\x00"
+		}
+	}
+	out, done := e.values[axis][key]
+	if done {
+		return out
+	}
+	for i, on := range e.groups[axis] {
+		if on.axis >= 0 && !on.values[at[on.axis].Value] {
 			continue
 		}
-		out = append(out, v)
+		for j := range a.Groups[i].Values {
+			v := &a.Groups[i].Values[j]
+			same := func(o *diag.Str) bool { return o.Value == v.Value }
+			if i := slices.IndexFunc(out, same); i >= 0 {
+				e.bad.Add(v.Pos, fmt.Sprintf("the first is on line %d; keep one", out[i].Pos.Line), "axis %s has %q twice%s", a.Name, v, e.where(axis, at))
+				continue
+			}
+			out = append(out, v)
+		}
 	}
 	if len(out) == 0 {
-		on := axis.Groups[0].WhenAxis // a group that always holds has values
-		e.bad.Add(axis.Name.Pos, fmt.Sprintf("add a line `%s %s: [...]`, or remove that value from axis %s", on, p[on].Value, on),
-			"axis %s has no value%s", axis.Name, axis.where(p))
+		on := e.groups[axis][0].axis // a group that always holds has values
+		e.bad.Add(a.Name.Pos, fmt.Sprintf("add a line `%s %s: [...]`, or remove that value from axis %s", e.names[on], at[on], e.names[on]),
+			"axis %s has no value%s", a.Name, e.where(axis, at))
 	}
+	e.values[axis][key] = out
 	return out
 }
 
-// where tells what p has for the axes that a depends on: " where cuda is 12.1".
-func (a Axis) where(p point) string {
+// where tells what at has for the axes that an axis depends on: " where cuda is 12.1".
+func (e *expansion) where(axis int, at []*diag.Str) string {
 	var parts []string
-	for _, g := range a.Groups {
-		if part := g.WhenAxis + " is " + p[g.WhenAxis].Value; g.WhenAxis != "" && !slices.Contains(parts, part) {
+	for _, on := range e.groups[axis] {
+		if on.axis < 0 {
+			continue
+		}
+		if part := e.names[on.axis] + " is " + at[on.axis].Value; !slices.Contains(parts, part) {
 			parts = append(parts, part)
 		}
 	}
@@ -153,12 +243,12 @@ func (a Axis) where(p point) string {
 
 // exclude drops what a rule matches. Each rule is held to all points, so that
 // rules may overlap; one that matches none of the whole product is noted.
-func (e *expansion) exclude(points []point, whole bool) []point {
-	drop := make([]bool, len(points))
+func (e *expansion) exclude(whole bool) {
+	drop := make([]bool, len(e.points))
 	for _, rule := range e.matrix.Exclude {
-		matched := false
-		for i, p := range points {
-			if p.matches(rule.Values) {
+		matched, wants := false, e.wants(rule.Values)
+		for i, p := range e.points {
+			if p.meets(wants) {
 				drop[i], matched = true, true
 			}
 		}
@@ -166,62 +256,59 @@ func (e *expansion) exclude(points []point, whole bool) []point {
 			e.bad.Add(rule.Pos, "remove it, or mend its values", "this exclude entry matches no cell")
 		}
 	}
-	var kept []point
-	for i, p := range points {
+	kept := e.points[:0]
+	for i, p := range e.points {
 		if !drop[i] {
 			kept = append(kept, p)
 		}
 	}
-	return kept
+	e.points = kept
 }
 
-func (p point) matches(values map[string]diag.Str) bool {
-	for name, v := range values {
-		if p[name].Value != v.Value {
-			return false
-		}
+// include adds the cells of the include entries.
+func (e *expansion) include() {
+	if len(e.matrix.Include) == 0 {
+		return
 	}
-	return true
-}
-
-// entryKey holds the position of the include entry that made a point; no axis
-// can have its name.
-const entryKey = "@"
-
-func (e *expansion) include(points []point) []point {
 	seen := map[string]diag.Pos{}
-	for _, p := range points {
-		seen[e.key(p)] = p["torch"].Pos
+	for _, p := range e.points {
+		seen[p.key()] = e.of(p, "torch").Pos
 	}
-	for _, rule := range e.matrix.Include {
-		p := point{entryKey: {Pos: rule.Pos}}
-		maps.Copy(p, e.matrix.Defaults)
-		maps.Copy(p, rule.Values)
+	for i := range e.matrix.Include {
+		rule := &e.matrix.Include[i]
+		p := point{at: make([]*diag.Str, len(e.names)), entry: rule}
 		var missing []string
-		for _, name := range e.names {
-			if _, ok := p[name]; !ok {
+		for j, name := range e.names {
+			v, ok := rule.Values[name]
+			if !ok {
+				v, ok = e.matrix.Defaults[name]
+			}
+			if !ok {
 				missing = append(missing, name)
 			}
+			p.at[j] = &v
 		}
 		if len(missing) > 0 {
 			e.bad.Add(rule.Pos, "add it here or under defaults", "this include entry has no %s", strings.Join(missing, ", no "))
 			continue
 		}
-		if first, dup := seen[e.key(p)]; dup {
+		if first, dup := seen[p.key()]; dup {
 			e.bad.Add(rule.Pos, fmt.Sprintf("the cell comes from line %d; remove this entry", first.Line), "this include entry is a cell already")
 			continue
 		}
-		seen[e.key(p)] = rule.Pos
-		points = append(points, p)
+		seen[p.key()] = rule.Pos
+		e.points = append(e.points, p)
 	}
-	return points
 }
 
+// of is a point's value for an axis.
+func (e *expansion) of(p point, axis string) diag.Str { return *p.at[slices.Index(e.names, axis)] }
+
 // key tells points apart.
-func (e *expansion) key(p point) string {
+func (p point) key() string {
 	var b strings.Builder
-	for _, name := range e.names {
-		b.WriteString(p[name].Value + "\x00")
+	for _, v := range p.at {
+		b.WriteString(v.Value + "\x00")
 	}
 	return b.String()
 }
@@ -230,7 +317,7 @@ func (e *expansion) key(p point) string {
 func (e *expansion) describe(p point) string {
 	parts := make([]string, len(e.names))
 	for i, name := range e.names {
-		parts[i] = name + "=" + strings.TrimPrefix(p[name].Value, ">=")
+		parts[i] = name + "=" + strings.TrimPrefix(p.at[i].Value, ">=")
 	}
 	return strings.Join(parts, ",")
 }

@@ -9,60 +9,119 @@ import (
 	"github.com/imgforge/imgforge/internal/diag"
 )
 
-// cell makes a point a cell and judges it.
-func (e *expansion) cell(p point) Cell {
+// cell makes a point a cell and judges it; a hole when it cannot work and the
+// matrix skips those.
+func (e *expansion) cell(p point) (Cell, *Hole) {
 	m := e.matrix
-	c := Cell{
-		CUDA: p["cuda"].Value, Torch: p["torch"].Value, Python: p["python"].Value,
-		Driver: strings.TrimPrefix(p["driver"].Value, ">="), BaseName: p["base"].Value,
-		Base: m.Bases[p["base"].Value], Platform: m.Platform.Value, Free: map[string]string{}, Pos: p["torch"].Pos,
-	}
-	if entry, ok := p[entryKey]; ok {
-		c.Pos = entry.Pos
-	}
-	for _, name := range e.names {
-		if !slices.Contains(required, name) {
-			c.Free[name] = p[name].Value
+	c := Cell{Platform: m.Platform.Value, Free: map[string]string{}}
+	for i, name := range e.names {
+		switch v := p.at[i]; name {
+		case "cuda":
+			c.CUDA = v.Value
+		case "torch":
+			c.Torch, c.Pos = v.Value, v.Pos
+		case "python":
+			c.Python = v.Value
+		case "driver":
+			c.Driver = strings.TrimPrefix(v.Value, ">=")
+		case "base":
+			c.BaseName, c.Base = v.Value, m.Bases[v.Value]
+		default:
+			c.Free[name] = v.Value
 		}
 	}
-	for _, use := range m.Recipes {
-		if !p.matches(use.When) {
-			continue
-		}
-		if slices.ContainsFunc(c.Recipes, func(s diag.Str) bool { return s.Value == use.Name.Value }) {
-			e.strike(p, diag.Problem{Pos: use.Name.Pos, Help: "let its conditions exclude each other",
-				What: fmt.Sprintf("recipe %q is listed twice for the same cell", use.Name)})
-			continue
-		}
-		c.Recipes = append(c.Recipes, use.Name)
+	if p.entry != nil {
+		c.Pos = p.entry.Pos
 	}
-	c.Tag = render(m.Tag.Value, c.Vars())
-	e.judge(p, &c)
-	return c
+	v := e.judge(c)
+	c.Warnings = v.warnings
+	if len(v.errors) > 0 && m.Skip {
+		return c, e.hole(p, v)
+	}
+	for _, j := range v.errors {
+		e.strike(p, diag.Problem{Pos: e.fault(p, j), What: j.What, Help: j.Help()})
+	}
+	c.Recipes = e.recipes(p)
+	c.Tag = c.render(e.tag)
+	return c, nil
 }
 
-// judge asks compat about a cell: an error stands where the value at fault does,
-// warnings go with the cell.
-func (e *expansion) judge(p point, c *Cell) {
+// recipes are the names that some uses of recipes give, and the uses that name one
+// again.
+type recipes struct {
+	names []diag.Str
+	twice []diag.Str
+}
+
+// recipes lists the recipes whose conditions a point meets.
+func (e *expansion) recipes(p point) []diag.Str {
+	met := make([]byte, len(e.uses))
+	for i, when := range e.uses {
+		if p.meets(when) {
+			met[i] = 1
+		}
+	}
+	list, done := e.lists[string(met)]
+	for i, use := range e.matrix.Recipes {
+		if done || met[i] == 0 {
+			continue
+		}
+		if slices.ContainsFunc(list.names, func(s diag.Str) bool { return s.Value == use.Name.Value }) {
+			list.twice = append(list.twice, use.Name)
+			continue
+		}
+		list.names = append(list.names, use.Name)
+	}
+	e.lists[string(met)] = list
+	for _, name := range list.twice {
+		e.strike(p, diag.Problem{Pos: name.Pos, Help: "let its conditions exclude each other",
+			What: fmt.Sprintf("recipe %q is listed twice for the same cell", name)})
+	}
+	return list.names
+}
+
+// verdict is what compat says of a subject.
+type verdict struct {
+	errors   []compat.Judgement
+	warnings []string
+}
+
+// judge asks compat about a cell, once for all cells that differ in free axes alone.
+func (e *expansion) judge(c Cell) verdict {
 	s := compat.Subject{CUDA: c.CUDA, Torch: c.Torch, Python: c.Python, Driver: c.Driver}
 	if c.Base.Debian != nil {
 		s.Suite = c.Base.Debian.Suite.Value
 	}
-	if _, ok := e.judged[s]; !ok { // cells that differ in free axes share a subject
-		e.judged[s] = compat.Judge(s)
+	v, done := e.judged[s]
+	if done {
+		return v
 	}
-	for _, j := range e.judged[s] {
+	for _, j := range compat.Judge(s) {
 		switch j.Level {
 		case compat.Error:
-			at, ok := p[j.Field]
-			if !ok {
-				at = p["torch"]
-			}
-			e.strike(p, diag.Problem{Pos: at.Pos, What: j.What, Help: j.Help()})
+			v.errors = append(v.errors, j)
 		case compat.Warning:
-			c.Warnings = append(c.Warnings, j.String())
+			v.warnings = append(v.warnings, j.String())
 		}
 	}
+	e.judged[s] = v
+	return v
+}
+
+// fault is where the value stands that an error is about.
+func (e *expansion) fault(p point, j compat.Judgement) diag.Pos {
+	if i := slices.Index(e.names, j.Field); i >= 0 {
+		return p.at[i].Pos
+	}
+	return e.of(p, "torch").Pos
+}
+
+func (e *expansion) hole(p point, v verdict) *Hole {
+	h := &Hole{Cell: e.describe(p), Pos: e.fault(p, v.errors[0])}
+	for _, j := range v.errors {
+		h.Reasons = append(h.Reasons, j.String())
+	}
+	return h
 }
 
 // strike is how many points one reason strikes, and the first of them.
@@ -118,7 +177,7 @@ func (e *expansion) checkTags(points []point, cells []Cell) {
 		}
 		axis := e.differ(points[i], points[j])
 		if !said[axis] {
-			a, b := points[j][axis], points[i][axis]
+			a, b := e.of(points[j], axis), e.of(points[i], axis)
 			e.bad.Add(at, "name what they differ in: ${"+axis+"}", "two cells have the tag %q: %s %s (%s) and %s (%s)",
 				c.Tag, axis, a, cells[j].placeOf(a), b, cells[i].placeOf(b))
 		}
@@ -136,8 +195,8 @@ func (c Cell) placeOf(v diag.Str) diag.Pos {
 
 // differ names the first axis in which two points differ.
 func (e *expansion) differ(a, b point) string {
-	for _, name := range e.names {
-		if a[name].Value != b[name].Value {
+	for i, name := range e.names {
+		if a.at[i].Value != b.at[i].Value {
 			return name
 		}
 	}
@@ -146,8 +205,8 @@ func (e *expansion) differ(a, b point) string {
 
 // checkRecipes refuses a recipe whose condition no cell meets.
 func (e *expansion) checkRecipes(points []point) {
-	for _, use := range e.matrix.Recipes {
-		met := func(p point) bool { return p.matches(use.When) }
+	for i, use := range e.matrix.Recipes {
+		met := func(p point) bool { return p.meets(e.uses[i]) }
 		if len(points) > 0 && !slices.ContainsFunc(points, met) {
 			e.bad.Add(use.Name.Pos, "mend its when, or remove it", "recipe %q applies to no cell", use.Name)
 		}

@@ -18,6 +18,7 @@ type Matrix struct {
 	Exclude  []Rule
 	Defaults map[string]diag.Str // by axis
 	Recipes  []RecipeUse
+	Skip     bool       // holes: skip: drop a cell that cannot work, with its reason
 	Tag      diag.Str   // template, such as ${torch}-cuda${cuda}
 	Mirrors  []diag.Str // build mirror profiles, best first
 }
@@ -60,7 +61,7 @@ type Axis struct {
 // Group is values of an axis and the condition under which they apply.
 type Group struct {
 	WhenAxis  string // empty: always
-	WhenValue string
+	WhenValue string // a value, or a range of them
 	Pos       diag.Pos
 	Values    []diag.Str
 }
@@ -68,14 +69,14 @@ type Group struct {
 // Rule is an include or exclude entry.
 type Rule struct {
 	Pos    diag.Pos
-	Values map[string]diag.Str // by axis
+	Values map[string]diag.Str // by axis; exclude may have ranges
 	Why    diag.Str
 }
 
 // RecipeUse is a recipe in the list, for the cells that match When.
 type RecipeUse struct {
 	Name diag.Str
-	When map[string]diag.Str // by axis; empty: every cell
+	When map[string]diag.Str // by axis, a value or a range; empty: every cell
 }
 
 // Cell is one image to make.
@@ -92,4 +93,17 @@ type Cell struct {
 	Recipes  []diag.Str        // in the order they are layered
 	Pos      diag.Pos          // what in the file asked for it
 	Warnings []string          // judgements that do not refuse it
+}
+
+// Expansion is what a matrix comes to.
+type Expansion struct {
+	Cells []Cell
+	Holes []Hole // in the order their cells would have had
+}
+
+// Hole is a cell that cannot work and was dropped, as `holes: skip` allows.
+type Hole struct {
+	Cell    string   `json:"cell"` // its values: cuda=12.1,torch=2.6.0,...
+	Reasons []string `json:"reasons"`
+	Pos     diag.Pos `json:"-"` // the value at fault
 }

@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 const testdata = "../../testdata"
 
 // expand parses and expands, as every command does.
-func expand(file string, data []byte) ([]matrix.Cell, error) {
+func expand(file string, data []byte) (*matrix.Expansion, error) {
 	m, err := matrix.Parse(file, data)
 	if err != nil {
 		return nil, err
@@ -89,17 +89,20 @@ func TestExpansions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cells, err := expand(name, data)
+			made, err := expand(name, data)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var out strings.Builder
-			for _, c := range cells {
+			for _, c := range made.Cells {
 				show(&out, c)
+			}
+			for _, h := range made.Holes {
+				fmt.Fprintf(&out, "hole %s\n    at %s\n    %s\n", h.Cell, h.Pos, strings.Join(h.Reasons, "\n    "))
 			}
 			golden(t, testdata+"/ok/"+strings.TrimSuffix(name, ".yaml")+".out", out.String())
 			for range 25 {
-				if again, err := expand(name, data); err != nil || !reflect.DeepEqual(again, cells) {
+				if again, err := expand(name, data); err != nil || !reflect.DeepEqual(again, made) {
 					t.Fatal("the same matrix expanded differently")
 				}
 			}

@@ -59,6 +59,7 @@ func Parse(file string, data []byte) (*Matrix, error) {
 	m.Defaults = r.values(f["defaults"], "defaults")
 	m.Include = r.rules(f["include"], "include")
 	m.Exclude = r.rules(f["exclude"], "exclude")
+	m.Skip = r.holes(f["holes"])
 	m.Recipes = r.recipes(f["recipes"])
 	m.Tag = r.Scalar(f["tag"], "tag")
 	m.Mirrors = r.Scalars(f["mirrors"], "mirrors")
@@ -72,7 +73,7 @@ func Parse(file string, data []byte) (*Matrix, error) {
 	return m, r.Bad.Err()
 }
 
-var matrixKeys = []string{"axes", "bases", "defaults", "exclude", "include", "mirrors", "name", "platform", "recipes", "tag", "version"}
+var matrixKeys = []string{"axes", "bases", "defaults", "exclude", "holes", "include", "mirrors", "name", "platform", "recipes", "tag", "version"}
 
 func (r *reader) checkMissing(top *yaml.Node, fields map[string]*yaml.Node) {
 	var missing []string
@@ -98,6 +99,15 @@ func (r *reader) name(n *yaml.Node) diag.Str {
 		r.Fail(n, "use lower-case letters, digits, - and _, a letter first", "name %q is not usable", s.Value)
 	}
 	return s
+}
+
+// holes reads what becomes of cells that cannot work; true to skip them.
+func (r *reader) holes(n *yaml.Node) bool {
+	s := r.Scalar(n, "holes")
+	if known := []string{"error", "skip"}; s.Value != "" && !slices.Contains(known, s.Value) {
+		r.Bad.Add(s.Pos, diag.Allowed(s.Value, known), "holes %q is not known", s.Value)
+	}
+	return s.Value == "skip"
 }
 
 func (r *reader) platform(n *yaml.Node) diag.Str {
@@ -198,35 +208,49 @@ func (r *reader) recipes(n *yaml.Node) []RecipeUse {
 	var out []RecipeUse
 	always := map[string]int{} // the line that lists a recipe for every cell
 	for _, item := range items {
-		use := r.recipe(yamlpos.Deref(item))
-		if use.Name.Value == "" {
-			continue
+		for _, use := range r.recipe(yamlpos.Deref(item)) {
+			if use.Name.Value == "" {
+				continue
+			}
+			if line, dup := always[use.Name.Value]; dup {
+				r.Bad.Add(use.Name.Pos, "keep one", "recipe %q is listed twice; the first is on line %d", use.Name.Value, line)
+				continue
+			}
+			if len(use.When) == 0 {
+				always[use.Name.Value] = use.Name.Pos.Line
+			}
+			out = append(out, use)
 		}
-		if line, dup := always[use.Name.Value]; dup {
-			r.Bad.Add(use.Name.Pos, "keep one", "recipe %q is listed twice; the first is on line %d", use.Name.Value, line)
-			continue
-		}
-		if len(use.When) == 0 {
-			always[use.Name.Value] = use.Name.Pos.Line
-		}
-		out = append(out, use)
 	}
 	return out
 }
 
-func (r *reader) recipe(n *yaml.Node) (out RecipeUse) {
+// recipe reads one entry: a name, or one name or several under a condition.
+func (r *reader) recipe(n *yaml.Node) []RecipeUse {
 	if n.Kind != yaml.MappingNode {
-		out.Name = r.Scalar(n, "a recipe")
-		return out
+		return []RecipeUse{{Name: r.Scalar(n, "a recipe")}}
 	}
 	before := len(r.Bad)
-	f := r.Fields(n, "this recipe entry", []string{"name", "when"})
-	out.Name = r.Scalar(f["name"], "name")
-	if n := f["when"]; n != nil {
-		out.When = r.values(n, "when")
+	f := r.Fields(n, "this recipe entry", []string{"name", "recipes", "when"})
+	names := r.Scalars(f["recipes"], "recipes")
+	if f["name"] != nil {
+		names = append(names, r.Scalar(f["name"], "name"))
 	}
-	if _, named := f["name"]; !named && len(r.Bad) == before {
-		r.Fail(n, "such as {name: devel, when: {cuda: \"12.1\"}}", "this recipe entry has no name")
+	_, one := f["name"]
+	_, many := f["recipes"]
+	switch {
+	case one && many:
+		r.Fail(n, "keep one", "this recipe entry has both name and recipes")
+	case len(names) == 0 && len(r.Bad) == before:
+		r.Fail(n, "such as {name: devel, when: {cuda: \"12.1\"}} or {recipes: [devel, nvml], when: {flavor: dev}}", "this recipe entry has no name")
+	}
+	var when map[string]diag.Str
+	if n := f["when"]; n != nil {
+		when = r.values(n, "when")
+	}
+	var out []RecipeUse
+	for _, name := range names {
+		out = append(out, RecipeUse{Name: name, When: when})
 	}
 	return out
 }

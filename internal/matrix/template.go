@@ -9,23 +9,48 @@ import (
 	"github.com/imgforge/imgforge/internal/diag"
 )
 
+// ofCell are the names of a cell's values that templates may use, besides the
+// free axes.
+var ofCell = []string{"base", "cuda", "cuda.major", "cuda.minor", "driver", "driver.major", "platform", "python",
+	"torch", "torch.major", "torch.minor"}
+
 // Vars are the cell's values as templates name them: its axes, cuda.major,
 // cuda.minor, torch.major, torch.minor, driver.major and platform.
 func (c Cell) Vars() map[string]string {
-	vars := map[string]string{
-		"cuda": c.CUDA, "torch": c.Torch, "python": c.Python, "driver": c.Driver, "base": c.BaseName, "platform": c.Platform,
+	vars := make(map[string]string, len(ofCell)+len(c.Free))
+	for _, name := range ofCell {
+		vars[name], _ = c.Var(name)
 	}
-	vars["cuda.major"], vars["cuda.minor"] = majorMinor(c.CUDA)
-	vars["torch.major"], vars["torch.minor"] = majorMinor(c.Torch)
-	vars["driver.major"], _ = majorMinor(c.Driver)
 	maps.Copy(vars, c.Free) // no free axis can have one of the names above
 	return vars
 }
 
 // Var is one of Vars; false when there is none of that name.
-func (c Cell) Var(name string) (string, bool) {
-	v, ok := c.Vars()[name]
-	return v, ok
+func (c Cell) Var(name string) (value string, ok bool) {
+	switch name {
+	case "cuda":
+		return c.CUDA, true
+	case "torch":
+		return c.Torch, true
+	case "python":
+		return c.Python, true
+	case "driver":
+		return c.Driver, true
+	case "base":
+		return c.BaseName, true
+	case "platform":
+		return c.Platform, true
+	case "cuda.major", "torch.major", "driver.major":
+		of, _ := c.Var(strings.TrimSuffix(name, ".major"))
+		value, _ = majorMinor(of)
+		return value, true
+	case "cuda.minor", "torch.minor":
+		of, _ := c.Var(strings.TrimSuffix(name, ".minor"))
+		_, value = majorMinor(of)
+		return value, true
+	}
+	value, ok = c.Free[name]
+	return value, ok
 }
 
 func majorMinor(v string) (major, minor string) {
@@ -43,39 +68,49 @@ func (r *reader) checkTemplate(m *Matrix) {
 		}
 	}
 	names := sample.Vars()
-	used, err := placeholders(m.Tag.Value)
+	template, err := split(m.Tag.Value)
 	if err != nil {
 		r.Bad.Add(m.Tag.Pos, "write names as ${torch}", "tag: %s", err)
 	}
-	for _, name := range used {
-		if _, ok := names[name]; !ok {
-			r.Bad.Add(m.Tag.Pos, diag.Allowed(name, slices.Sorted(maps.Keys(names))), "the tag names %q, which no cell has", name)
+	for _, p := range template {
+		if _, ok := names[p.name]; p.named && !ok {
+			r.Bad.Add(m.Tag.Pos, diag.Allowed(p.name, slices.Sorted(maps.Keys(names))), "the tag names %q, which no cell has", p.name)
 		}
 	}
 }
 
-// placeholders lists the names in a template's ${...}.
-func placeholders(template string) ([]string, error) {
-	var out []string
+// piece is literal text of a template, and the name in the ${...} behind it.
+type piece struct {
+	text, name string
+	named      bool // false only for what stands behind the last ${...}
+}
+
+// split cuts a template at its ${...}.
+func split(template string) ([]piece, error) {
+	var out []piece
 	for rest := template; ; {
-		_, after, found := strings.Cut(rest, "${")
+		text, after, found := strings.Cut(rest, "${")
 		if !found {
-			return out, nil
+			return append(out, piece{text: rest}), nil
 		}
 		name, tail, closed := strings.Cut(after, "}")
 		if !closed || strings.Contains(name, "${") {
 			return out, fmt.Errorf("unclosed ${ before %q", after)
 		}
-		out = append(out, name)
+		out = append(out, piece{text, name, true})
 		rest = tail
 	}
 }
 
 // render fills a template whose names are known to exist.
-func render(template string, vars map[string]string) string {
-	var pairs []string
-	for _, name := range slices.Sorted(maps.Keys(vars)) {
-		pairs = append(pairs, "${"+name+"}", vars[name])
+func (c Cell) render(template []piece) string {
+	var out strings.Builder
+	for _, p := range template {
+		out.WriteString(p.text)
+		if p.named {
+			value, _ := c.Var(p.name)
+			out.WriteString(value)
+		}
 	}
-	return strings.NewReplacer(pairs...).Replace(template)
+	return out.String()
 }

@@ -63,7 +63,7 @@ func planAll(b *testing.B, text, lockText []byte) []plan.Made {
 	if err != nil {
 		b.Fatal(err)
 	}
-	cells, err := m.Expand()
+	expanded, err := m.Expand()
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func planAll(b *testing.B, text, lockText []byte) []plan.Made {
 	if err != nil {
 		b.Fatal(err)
 	}
-	out := plan.All(cells, set, locked)
+	out := plan.All(expanded.Cells, set, locked)
 	for _, made := range out {
 		if made.Err != nil {
 			b.Fatal(made.Err)

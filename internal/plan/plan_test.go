@@ -28,11 +28,11 @@ func shipped(t testing.TB) ([]matrix.Cell, *recipe.Set) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cells, err := m.Expand()
+	out, err := m.Expand()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cells, loadRecipes(t, recipes.FS)
+	return out.Cells, loadRecipes(t, recipes.FS)
 }
 
 func loadRecipes(t testing.TB, fsys fs.FS) *recipe.Set {
