@@ -130,7 +130,7 @@ func (w *workshop) runner() resolve.Runner { return runner{w} }
 func (r runner) Run(ctx context.Context, job resolve.Job) (map[string][]byte, error) {
 	cmd := graph.Command{
 		Name:    job.Name,
-		Root:    &plan.Plan{Base: job.Root, Epoch: job.Epoch, Platform: "linux/" + job.Arch},
+		Root:    job.Root,
 		Files:   job.Files,
 		Blobs:   job.Blobs,
 		Args:    job.Args,

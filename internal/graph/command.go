@@ -15,7 +15,7 @@ import (
 // only thing here that may have a network.
 type Command struct {
 	Name    string
-	Root    *plan.Plan           // its base, Epoch and Platform make the root
+	Root    *plan.Plan           // its base and .debs, Epoch and Platform make the root
 	Files   map[string][]byte    // by path under /in
 	Blobs   map[string]plan.Blob // by path under /in
 	Args    []string
@@ -43,7 +43,11 @@ func (cmd Command) Compile(in Inputs) llb.State {
 	for _, id := range cmd.Secrets {
 		opts = append(opts, llb.AddSecret("/run/secrets/"+id, llb.SecretID(id)))
 	}
-	return c.root().Run(opts...).AddMount("/out", llb.Scratch())
+	root := c.root()
+	if len(c.plan.Debs) > 0 {
+		root = c.debs(root)
+	}
+	return root.Run(opts...).AddMount("/out", llb.Scratch())
 }
 
 // input lays out /in.

@@ -47,8 +47,8 @@ type Request struct {
 	Kind         string   `json:"kind"`                  // base, debs, wheels or tools
 	Base         string   `json:"base"`                  // name of the base in the matrix
 	Image        string   `json:"image,omitempty"`       // of a base: reference of a registry image
-	Rootfs       string   `json:"rootfs,omitempty"`      // of a base: sha256 of a tarball, in hex
-	On           string   `json:"on,omitempty"`          // digest of the image or tarball that debs and wheels go on
+	Rootfs       string   `json:"rootfs,omitempty"`      // of a base: NAME@sha256:HEX of a tarball
+	On           string   `json:"on,omitempty"`          // set of the image or rootfs base that debs and wheels go on
 	Interpreter  string   `json:"interpreter,omitempty"` // Python of that image that wheels are for
 	Suite        string   `json:"suite,omitempty"`
 	Components   []string `json:"components,omitempty"`

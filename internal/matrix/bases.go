@@ -140,3 +140,12 @@ func (r *reader) image(n *yaml.Node) *Image {
 	i.Ref.Value = named.String()
 	return i
 }
+
+// Name is the tarball's file name.
+func (f *Rootfs) Name() string {
+	u, err := url.Parse(f.URL.Value)
+	if err != nil {
+		return path.Base(f.URL.Value)
+	}
+	return path.Base(u.Path)
+}

@@ -58,7 +58,7 @@ func baseRequest(cell matrix.Cell) lock.Request {
 	case b.Debian != nil:
 		r.Suite, r.Components = b.Debian.Suite.Value, values(b.Debian.Components)
 	case b.Rootfs != nil:
-		r.Rootfs = b.Rootfs.SHA256.Value
+		r.Rootfs = b.Rootfs.Name() + "@sha256:" + b.Rootfs.SHA256.Value
 	case b.Image != nil:
 		r.Image = b.Image.Ref.Value
 	}
@@ -111,7 +111,7 @@ func (r *requests) fitBase(cell matrix.Cell) {
 		r.debs.Packages = append(r.debs.Packages, "python3")
 		return
 	}
-	r.wheels.On, r.wheels.Interpreter = r.base.Set(), facts.Python
+	r.wheels.Interpreter = facts.Python
 	if keptTorch(facts) == "" {
 		return
 	}
@@ -214,7 +214,7 @@ func (p *Plan) setBase(cell matrix.Cell, picked []Blob) {
 	case cell.Base.Image != nil:
 		p.Image = &Image{Repository: repositoryOf(cell.Base.Image.Ref.Value), Parts: picked}
 		for i := range p.Image.Parts {
-			p.Image.Parts[i].Origin = "image:" + p.Image.Repository
+			p.Image.Parts[i].Origin = ImageOrigin(cell.Base.Image.Ref.Value)
 		}
 	default:
 		p.Base = picked
@@ -228,6 +228,9 @@ func (p *Plan) setBase(cell matrix.Cell, picked []Blob) {
 		p.Python3 = &Python{Path: facts.Python, Keep: keptTorch(facts) != ""}
 	}
 }
+
+// ImageOrigin is the origin of the parts of a registry image.
+func ImageOrigin(ref string) string { return "image:" + repositoryOf(ref) }
 
 func repositoryOf(ref string) string {
 	named, err := reference.ParseNormalizedNamed(ref)

@@ -65,7 +65,7 @@ func requestsFor(cell matrix.Cell, recipes []*recipe.Recipe) (requests, error) {
 		on := onBase(cell, base)
 		r.debs, r.wheels, r.tools = on, on, on
 		r.debs.Kind, r.wheels.Kind, r.tools.Kind = "debs", "wheels", "tools"
-		r.wheels.On, r.tools.On = "", ""
+		r.tools.On = ""
 		r.askRecipes(cell, recipes, &bad)
 		r.fitBase(cell)
 	}

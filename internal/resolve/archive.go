@@ -14,6 +14,7 @@ import (
 
 	"github.com/xi2/xz"
 
+	"github.com/imgforge/imgforge/internal/compat"
 	"github.com/imgforge/imgforge/internal/lock"
 	"github.com/imgforge/imgforge/internal/plan"
 )
@@ -27,7 +28,8 @@ type archive struct {
 	arch     string
 	releases []*release
 	indexes  map[string]plan.Blob // Packages.xz in the store, by archive_suite_component
-	root     []plan.Blob          // .debs of a root that has apt and Python
+	root     *plan.Plan           // has apt
+	status   string               // dpkg's, of a base that was made elsewhere
 }
 
 // open reads and verifies everything a request's Debian says of itself.
@@ -42,9 +44,7 @@ func (s *session) open(ctx context.Context, req lock.Request) (*archive, error) 
 	}
 	a := &archive{arch: req.Arch, indexes: map[string]plan.Blob{}}
 	var debs []*deb
-	for _, part := range []struct{ archive, suite string }{
-		{"debian", req.Suite}, {"debian", req.Suite + "-updates"}, {"debian-security", req.Suite + "-security"},
-	} {
+	for _, part := range parts(req) {
 		s.say("reading the Release file of %s", part.suite)
 		var rel *release
 		_, err := s.Fetcher.Metadata(ctx, part.archive, "dists/"+part.suite+"/InRelease", func(data []byte) (err error) {
@@ -66,15 +66,46 @@ func (s *session) open(ctx context.Context, req lock.Request) (*archive, error) 
 	if a.universe, err = newUniverse(debs); err != nil {
 		return nil, err
 	}
-	root, err := a.closure(append(a.minimal(), "python3", "ca-certificates"))
+	return a, s.makeRoot(ctx, a, req)
+}
+
+// part is one suite of an archive.
+type part struct{ archive, suite string }
+
+// parts are a distribution's suite, its updates and its security fixes.
+func parts(req lock.Request) []part {
+	if d, _ := compat.DistributionOf(req.Suite); d.ID == "ubuntu" {
+		archive := "ubuntu"
+		if req.Arch != "amd64" {
+			archive = "ubuntu-ports"
+		}
+		return []part{{archive, req.Suite}, {archive, req.Suite + "-updates"}, {archive, req.Suite + "-security"}}
+	}
+	return []part{{"debian", req.Suite}, {"debian", req.Suite + "-updates"}, {"debian-security", req.Suite + "-security"}}
+}
+
+// makeRoot finds a root in which apt and uv run: the base itself, or one made of
+// the archive's .debs.
+func (s *session) makeRoot(ctx context.Context, a *archive, req lock.Request) error {
+	a.root = &plan.Plan{Epoch: a.epoch(), Platform: "linux/" + a.arch}
+	if req.On != "" {
+		base, found, err := s.under(ctx, req)
+		if err != nil {
+			return err
+		}
+		a.root.Image, a.root.Rootfs, a.root.Strip = base.Image, base.Rootfs, base.Strip
+		a.status = strings.TrimRight(string(found.Status), "\n") + "\n\n"
+		return nil
+	}
+	debs, err := a.closure(append(a.minimal(), "python3", "ca-certificates"))
 	if err != nil {
-		return nil, fmt.Errorf("a root for apt and uv: %w", err)
+		return fmt.Errorf("a root for apt and uv: %w", err)
 	}
-	for _, d := range root {
-		a.root = append(a.root, d.blob())
+	for _, d := range debs {
+		a.root.Base = append(a.root.Base, d.blob())
 	}
-	s.say("fetching %d packages for a root in which apt and uv run", len(a.root))
-	return a, s.Fetcher.Fetch(ctx, a.root)
+	s.say("fetching %d packages for a root in which apt and uv run", len(debs))
+	return s.Fetcher.Fetch(ctx, a.root.Base)
 }
 
 func components(req lock.Request) []string {

@@ -20,12 +20,17 @@ var debsScript []byte
 // ask is one question to apt.
 type ask struct {
 	packages []string
-	status   []*deb       // installed already
+	status   string       // of dpkg: what is installed already
+	upgrades bool         // what is installed may be replaced by a newer version
 	keep     []lock.Entry // to be chosen again where the archive still has them
 }
 
 // debs answers base and debs needs: bases first, then what goes on top of them.
 func (s *session) debs(ctx context.Context, needs []lock.Need) {
+	if needs[0].Request.On != "" {
+		s.onTop(ctx, needs, ask{status: s.archive.status, upgrades: true})
+		return
+	}
 	bases := s.basesOf(needs)
 	if len(bases) == 0 {
 		return
@@ -43,12 +48,18 @@ func (s *session) debs(ctx context.Context, needs []lock.Need) {
 		s.answer(n, entriesOf(base[0].debs))
 	}
 	s.out.Requires = append(s.out.Requires, requiresOfDebs(base[0].debs)...)
+	s.onTop(ctx, needs, ask{status: statusOf(base[0].debs)})
+}
+
+// onTop answers debs needs on a base: on is what all their asks have in common.
+func (s *session) onTop(ctx context.Context, needs []lock.Need, on ask) {
 	var top []lock.Need
 	var asks []ask
 	for _, n := range needs {
 		if n.Request.Kind == "debs" {
 			top = append(top, n)
-			asks = append(asks, ask{packages: n.Request.Packages, status: base[0].debs, keep: n.Keep})
+			on.packages, on.keep = n.Request.Packages, n.Keep
+			asks = append(asks, on)
 		}
 	}
 	if len(top) == 0 {
@@ -64,7 +75,7 @@ func (s *session) debs(ctx context.Context, needs []lock.Need) {
 			s.fail(n, "is the package in "+n.Request.Suite+" "+strings.Join(components(n.Request), " ")+"?", solved[i].err)
 			continue
 		}
-		if name := virtual(n.Request.Packages, append(solved[i].debs, base[0].debs...)); name != "" {
+		if name := virtual(n.Request.Packages, statusOf(solved[i].debs)+on.status); name != "" {
 			s.fail(n, "name the package that is wanted", fmt.Errorf("%s is no package of its own: others provide it", name))
 			continue
 		}
@@ -75,9 +86,9 @@ func (s *session) debs(ctx context.Context, needs []lock.Need) {
 
 // virtual is the first name that apt answered with a package of another name, or
 // "". A lock shows by its names that it is complete, so it takes real ones alone.
-func virtual(names []string, debs []*deb) string {
+func virtual(names []string, status string) string {
 	for _, name := range names {
-		if !slices.ContainsFunc(debs, func(d *deb) bool { return d.name == name }) {
+		if !strings.Contains("\n"+status, "\nPackage: "+name+"\n") {
 			return name
 		}
 	}
@@ -127,7 +138,7 @@ func (s *session) apt(ctx context.Context, name string, asks []ask) ([]solved, e
 	for i, a := range asks {
 		dir := "ask/" + strconv.Itoa(i) + "/"
 		job.Files[dir+"packages"] = []byte(strings.Join(a.packages, "\n") + "\n")
-		job.Files[dir+"status"] = []byte(statusOf(a.status))
+		job.Files[dir+"status"] = []byte(a.status)
 		job.Files[dir+"preferences"] = []byte(preferencesOf(a.keep))
 	}
 	files, err := s.Runner.Run(ctx, job)
@@ -136,7 +147,7 @@ func (s *session) apt(ctx context.Context, name string, asks []ask) ([]solved, e
 	}
 	out := make([]solved, len(asks))
 	for i := range asks {
-		out[i].debs, out[i].err = readApt(files, strconv.Itoa(i), s.archive.universe)
+		out[i].debs, out[i].err = readApt(files, strconv.Itoa(i), s.archive.universe, asks[i].upgrades)
 	}
 	return out, nil
 }
@@ -154,14 +165,14 @@ func statusOf(debs []*deb) string {
 var install = regexp.MustCompile(`(?m)^Inst (\S+) (\[\S*\] )?\((\S+) .*\[(\S+)\]\)`)
 
 // readApt maps one answer of the script back to verified packages.
-func readApt(files map[string][]byte, name string, u *universe) ([]*deb, error) {
+func readApt(files map[string][]byte, name string, u *universe, upgrades bool) ([]*deb, error) {
 	if files[name+".end"] == nil {
 		return nil, errors.New(aptReason(string(files[name+".err"]), string(files[name+".out"])))
 	}
 	var out []*deb
 	for _, m := range install.FindAllStringSubmatch(string(files[name+".out"]), -1) {
 		pkg, old, version, arch := m[1], m[2], m[3], m[4]
-		if old != "" {
+		if old != "" && !upgrades {
 			return nil, fmt.Errorf("%s %s would replace the base's %s", pkg, version, strings.Trim(old, "[] "))
 		}
 		d := u.byKey[pkg+"_"+version+"_"+arch]
@@ -195,9 +206,7 @@ func aptReason(stderr, stdout string) string {
 	return strings.Join(slices.Compact(out), "; ")
 }
 
-// job is a container of the archive's Debian.
+// job is a container of the archive's distribution, or of the base.
 func (a *archive) job(name string) Job {
-	job := Job{Name: name, Arch: a.arch, Epoch: a.epoch(), Root: a.root}
-	job.Blobs = map[string]plan.Blob{}
-	return job
+	return Job{Name: name, Root: a.root, Blobs: map[string]plan.Blob{}}
 }

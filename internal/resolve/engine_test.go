@@ -23,7 +23,7 @@ type runner struct{ *builder.Builder }
 
 func (r runner) Run(ctx context.Context, job resolve.Job) (map[string][]byte, error) {
 	return r.Command(ctx, graph.Command{
-		Name: job.Name, Root: &plan.Plan{Base: job.Root, Epoch: job.Epoch, Platform: "linux/" + job.Arch},
+		Name: job.Name, Root: job.Root,
 		Files: job.Files, Blobs: job.Blobs, Args: job.Args, Env: job.Env, Network: job.Network,
 	}, job.Secrets, nil)
 }

@@ -148,11 +148,11 @@ func FuzzParsePackages(f *testing.F) {
 }
 
 func TestVirtual(t *testing.T) {
-	debs := []*deb{{name: "mawk"}, {name: "zsh"}}
-	if got := virtual([]string{"zsh", "awk"}, debs); got != "awk" {
+	debs := []*deb{{name: "mawk", stanza: "Package: mawk"}, {name: "zsh", stanza: "Package: zsh"}}
+	if got := virtual([]string{"zsh", "awk"}, statusOf(debs)); got != "awk" {
 		t.Errorf("got %q, want awk", got)
 	}
-	if got := virtual([]string{"zsh", "mawk"}, debs); got != "" {
+	if got := virtual([]string{"zsh", "mawk"}, statusOf(debs)); got != "" {
 		t.Errorf("%q is a package of its own", got)
 	}
 }

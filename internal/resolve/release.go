@@ -121,6 +121,9 @@ func parseRelease(text []byte, now time.Time) (*release, error) {
 		return nil, fmt.Errorf("no fields: %w", err)
 	}
 	r := &release{suite: para.Values["Codename"], files: map[string]fileSum{}}
+	if para.Values["Origin"] == "Ubuntu" { // jammy-updates has the code name jammy
+		r.suite = para.Values["Suite"]
+	}
 	if r.date, err = releaseTime(para.Values["Date"]); err != nil {
 		return nil, fmt.Errorf("date %q: %w", para.Values["Date"], err)
 	}

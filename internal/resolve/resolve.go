@@ -15,6 +15,7 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp"
 
 	"github.com/imgforge/imgforge/internal/diag"
+	"github.com/imgforge/imgforge/internal/inspect"
 	"github.com/imgforge/imgforge/internal/lock"
 	"github.com/imgforge/imgforge/internal/plan"
 )
@@ -39,9 +40,7 @@ type Runner interface {
 // plain types, so that a Runner elsewhere can declare its own and convert.
 type Job struct {
 	Name    string               // for progress
-	Arch    string               // Debian architecture
-	Epoch   int64                // SOURCE_DATE_EPOCH of the root
-	Root    []plan.Blob          // .debs of the root file system, configured offline
+	Root    *plan.Plan           // its base and .debs make the root; its Epoch and Platform count too
 	Files   map[string][]byte    // small files, by path under /in (read-only)
 	Blobs   map[string]plan.Blob // stored files, by path under /in
 	Args    []string
@@ -49,6 +48,25 @@ type Job struct {
 	Network bool              // give it a network, and never answer from a cache
 	Secrets map[string][]byte // by name: files in /run/secrets, in no cache and no layer
 	Proxy   map[string]string // http_proxy and its kin; given to the step, in no cache key
+}
+
+// Images finds what references to registry images stand for.
+type Images interface {
+	Find(ctx context.Context, ref, platform string) (*Image, error)
+}
+
+// Image is an image of a registry.
+type Image struct {
+	Parts []Part // manifest, configuration, then layers, base first
+	Env   []string
+}
+
+// Part is one blob of an image.
+type Part struct {
+	Name      string // manifest, config or layer
+	MediaType string
+	SHA256    string // hex
+	Size      int64
 }
 
 // Index is a Python package index.
@@ -61,6 +79,8 @@ type Index struct {
 type Resolver struct {
 	Fetcher  Fetcher
 	Runner   Runner
+	Images   Images                                               // finds base images
+	Bases    map[string]*plan.Plan                                // what is locked of image and rootfs bases, by their set
 	Path     func(sha256 string) string                           // where the store keeps a blob
 	Indexes  []Index                                              // best first
 	NoIndex  string                                               // why there is no index, when there is none
@@ -70,13 +90,14 @@ type Resolver struct {
 	Now      func() time.Time
 	Progress func(string) // told what begins; may be nil
 
-	keys func(suite string) (openpgp.EntityList, error) // for tests; nil: the embedded ones
+	keys  func(suite string) (openpgp.EntityList, error) // for tests; nil: the embedded ones
+	roots map[string]*inspect.Root                       // bases that were looked into, by set
 }
 
 // Answer is one set: the blobs that answer it and the picks that name them.
 type Answer struct {
 	Set     string
-	Entries []lock.Entry // deb and wheel lines, sorted by key
+	Entries []lock.Entry // files and facts, sorted by key
 	Picks   []string     // keys of Entries, sorted
 }
 
@@ -124,7 +145,7 @@ func byRoot(needs []lock.Need) [][]lock.Need {
 	var out [][]lock.Need
 	at := map[string]int{}
 	for _, n := range needs {
-		id := n.Request.Suite + " " + n.Request.Arch + " " + strings.Join(n.Request.Components, " ")
+		id := strings.Join(append([]string{n.Request.On, n.Request.Suite, n.Request.Arch}, n.Request.Components...), " ")
 		i, ok := at[id]
 		if !ok {
 			i = len(out)
@@ -146,8 +167,12 @@ type session struct {
 func (s *session) run(ctx context.Context, needs []lock.Need) {
 	var online []lock.Need
 	for _, n := range needs {
-		if n.Request.Kind == "tools" {
+		switch {
+		case n.Request.Kind == "tools":
 			s.tools(n)
+			continue
+		case n.Request.Image != "" || n.Request.Rootfs != "":
+			s.base(ctx, n)
 			continue
 		}
 		online = append(online, n)
@@ -169,10 +194,12 @@ func (s *session) run(ctx context.Context, needs []lock.Need) {
 
 // answer notes what a need is answered with.
 func (s *session) answer(n lock.Need, entries []lock.Entry) {
-	slices.SortFunc(entries, func(a, b lock.Entry) int { return cmp.Compare(a.Key, b.Key) })
+	slices.SortStableFunc(entries, func(a, b lock.Entry) int { return cmp.Compare(a.Key, b.Key) })
 	a := Answer{Set: n.Set, Entries: entries}
 	for _, e := range entries {
-		a.Picks = append(a.Picks, e.Key)
+		if e.Kind != lock.Fact {
+			a.Picks = append(a.Picks, e.Key)
+		}
 	}
 	s.out.Answers = append(s.out.Answers, a)
 }

@@ -247,7 +247,7 @@ func checkJobs(t *testing.T, jobs []Job) {
 			t.Errorf("%s: network %v, %d secrets, proxy %v", job.Name, job.Network, len(job.Secrets), job.Proxy)
 		}
 		var root []string
-		for _, b := range job.Root {
+		for _, b := range job.Root.Base {
 			root = append(root, b.Name)
 		}
 		if want := "apt_2.6_amd64.deb ca-certificates_1_amd64.deb libc6_2.36-9+deb12u1_amd64.deb python3_3.11.2-1+b1_amd64.deb"; strings.Join(root, " ") != want {

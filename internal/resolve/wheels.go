@@ -73,7 +73,7 @@ func (s *session) wheels(ctx context.Context, needs []lock.Need) {
 
 // standIns are the wheels of a request that only an index out of reach holds.
 func (s *session) standIns(req lock.Request) (known []indexWheel, help string, err error) {
-	if has := s.archive.python(); req.Python != has {
+	if has := s.archive.python(); req.Python != has && req.Interpreter == "" {
 		return nil, "use python " + has, fmt.Errorf("%s has Python %s, not %s", req.Suite, has, req.Python)
 	}
 	for _, requirement := range req.Requirements {
@@ -91,6 +91,10 @@ func (s *session) standIns(req lock.Request) (known []indexWheel, help string, e
 
 func (s *session) wheelJob(ctx context.Context, needs []lock.Need, known [][]indexWheel) (Job, error) {
 	job := s.archive.job("uv: resolve wheels")
+	python, err := s.withPython(ctx, needs[0].Request, &job)
+	if err != nil {
+		return job, err
+	}
 	pinned, err := tools("resolve", s.archive.arch)
 	if err != nil {
 		return job, err
@@ -107,7 +111,7 @@ func (s *session) wheelJob(ctx context.Context, needs []lock.Need, known [][]ind
 	if err != nil {
 		return job, err
 	}
-	job.Args = []string{"python3", "/in/wheels.py"}
+	job.Args = []string{python, "/in/wheels.py"}
 	job.Network, job.Proxy = true, s.Proxy
 	job.Secrets = map[string][]byte{"indexes": indexes}
 	if len(s.CA) > 0 {
@@ -119,6 +123,7 @@ func (s *session) wheelJob(ctx context.Context, needs []lock.Need, known [][]ind
 		job.Files[dir+"requirements"] = lines(n.Request.Requirements)
 		job.Files[dir+"constraints"] = lines(n.Request.Constraints)
 		job.Files[dir+"preferences"] = lines(pins(n.Keep))
+		job.Files[dir+"excludes"] = lines(n.Request.Excluded)
 		job.Files[dir+"links/README"] = []byte("Wheels with metadata alone, for the solver.\n")
 		for _, w := range known[i] {
 			if job.Files[dir+"links/"+w.file], err = w.standIn(); err != nil {
@@ -127,6 +132,27 @@ func (s *session) wheelJob(ctx context.Context, needs []lock.Need, known [][]ind
 		}
 	}
 	return job, nil
+}
+
+// withPython gives the job a root in which the image's Python runs, and names it:
+// the base's own, or the distribution's, put on the base when it lacks it.
+func (s *session) withPython(ctx context.Context, req lock.Request, job *Job) (string, error) {
+	if req.Interpreter != "" || req.On == "" {
+		return cmp.Or(req.Interpreter, "python3"), nil
+	}
+	solved, err := s.apt(ctx, "apt: Python on the base", []ask{{packages: []string{"python3"}, status: s.archive.status, upgrades: true}})
+	if err == nil {
+		err = solved[0].err
+	}
+	if err != nil {
+		return "", fmt.Errorf("python on the base: %w", err)
+	}
+	root := *s.archive.root
+	for _, d := range solved[0].debs {
+		root.Debs = append(root.Debs, d.blob())
+	}
+	job.Root = &root
+	return "/usr/bin/python3", s.Fetcher.Fetch(ctx, root.Debs)
 }
 
 // indexes are the indexes as wheels.py reads them.

@@ -1,8 +1,8 @@
 """Ask uv what each set of requirements comes to.
 
-Each directory of /in/ask holds `requirements`, `constraints`, `preferences`,
-pins that hold unless something else forbids them, and `links`, a directory of
-stand-in wheels. The indexes are a secret, because their URLs may
+Each directory of /in/ask holds `requirements`, `constraints`, `excludes`,
+`preferences`, pins that hold unless something else forbids them, and `links`, a
+directory of stand-in wheels. The indexes are a secret, because their URLs may
 hold passwords; each is tried until one answers. The answers go to
 /out/answers.json, in the order of the directories' numbers, with the tags of
 wheels that this Python takes, best first.
@@ -36,7 +36,8 @@ def uv(ask, *more):
     """Compile one ask."""
     return subprocess.run(
         [UV, "pip", "compile", f"{ask}/requirements", "--constraints", f"{ask}/constraints",
-         "--find-links", f"{ask}/links", "--python", "/usr/bin/python3", "--only-binary", ":all:",
+         "--excludes", f"{ask}/excludes",
+         "--find-links", f"{ask}/links", "--python", sys.executable, "--only-binary", ":all:",
          "--no-header", "--no-config", "--no-progress", "--quiet", "--cache-dir", "/tmp/uv-cache", *more],
         capture_output=True, text=True, cwd=ask)
 
