@@ -27,6 +27,7 @@ type buildFlags struct {
 	failFast bool
 	progress string
 	json     bool
+	rank     bool
 }
 
 func (a *app) buildCommand() *cobra.Command {
@@ -58,6 +59,7 @@ An interrupted build loses nothing: downloads resume and built layers are kept.`
 	flags.StringVar(&f.push, "push", "", "repository to push every image to, by digest (plain http only on loopback)")
 	flags.IntVarP(&f.jobs, "jobs", "j", 2, "cells built at once")
 	flags.BoolVar(&f.failFast, "fail-fast", false, "stop at the first cell that fails (default: the others go on)")
+	flags.BoolVar(&f.rank, "rank-mirrors", false, "ask the mirrors first, and use the fastest first (see imgforge mirrors)")
 	flags.StringVar(&f.progress, "progress", "auto", "auto, tty, plain, json or quiet")
 	flags.BoolVar(&f.json, "json", false, "print the result as JSON on standard output")
 	return cmd
@@ -113,6 +115,12 @@ func (a *app) runBuild(ctx context.Context, f *buildFlags, in *inputs, run *forg
 		return nil, err
 	}
 	work.fetcher.Snapshot = time.Unix(in.lock.Epoch(), 0)
+	if f.rank {
+		if err := work.rank(ctx, cells); err != nil {
+			display.close()
+			return nil, errors.Join(err, work.close())
+		}
+	}
 	layout := newLayout(f.output)
 	var errs []error
 	emit := run.Emit

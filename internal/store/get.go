@@ -38,7 +38,7 @@ func (r *run) get(ctx context.Context, p *Profile, u *url.URL, header http.Heade
 func (r *run) ask(ctx context.Context, p *Profile, method string, u *url.URL, header http.Header) (*http.Response, error) {
 	at := redactURL(u)
 	if reason := r.health.down(p.Name, hostOf(u)); reason != "" {
-		return nil, &failure{effect: next, reason: reason, url: at}
+		return nil, &failure{effect: down, reason: reason, url: at}
 	}
 	release, err := r.enter(ctx, hostOf(u))
 	if err != nil {

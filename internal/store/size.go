@@ -27,6 +27,9 @@ func (f *Fetcher) Size(ctx context.Context, raw string) (int64, error) {
 		var size int64
 		err := r.patiently(ctx, place{p, hostOf(u)}, func() (err error) {
 			size, err = r.size(ctx, p, p.signedInLike(u))
+			if err == nil && size == 0 {
+				return &failure{effect: next, reason: "does not say how long it is"}
+			}
 			return err
 		})
 		if err != nil {
@@ -51,7 +54,8 @@ func (p *Profile) signedInLike(u *url.URL) *url.URL {
 	return u
 }
 
-// size asks with HEAD, or for one byte where a server has no HEAD.
+// size asks with HEAD, or for one byte where a server has no HEAD. It is 0 for a
+// file whose server does not say.
 func (r *run) size(ctx context.Context, p *Profile, u *url.URL) (int64, error) {
 	header := http.Header{"Accept-Encoding": {"identity"}}
 	resp, err := r.ask(ctx, p, http.MethodHead, u, header)
@@ -73,10 +77,7 @@ func (r *run) size(ctx context.Context, p *Profile, u *url.URL) (int64, error) {
 	if resp.StatusCode == http.StatusPartialContent {
 		size = totalOf(resp)
 	}
-	if size <= 0 {
-		return 0, &failure{effect: next, reason: "does not say how long it is"}
-	}
-	return size, nil
+	return max(size, 0), nil
 }
 
 // totalOf is the length of the whole file of which resp is a part; 0 when unknown.

@@ -9,6 +9,22 @@ import (
 
 const tick = 100 * time.Millisecond // at most one progress report in so long
 
+// counter tells how many of a number of things are done.
+type counter struct {
+	mu    sync.Mutex
+	said  func(done, total int)
+	n     int
+	total int
+}
+
+func (c *counter) done() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n++; c.said != nil {
+		c.said(c.n, c.total)
+	}
+}
+
 // tally counts what one Fetch does, and tells its watcher.
 type tally struct {
 	mu         sync.Mutex
