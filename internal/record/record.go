@@ -10,7 +10,7 @@ const (
 	ClassPlan   Class = "plan"   // bad input, an impossible cell, a stale lock
 	ClassMirror Class = "mirror" // a byte no mirror could serve
 	ClassBuild  Class = "build"  // a step failed
-	ClassEngine Class = "engine" // the engine was lost
+	ClassEngine Class = "engine" // the engine was lost, or this machine failed, such as a full disk
 	ClassPush   Class = "push"   // the registry refused
 	ClassCancel Class = "cancel" // interrupted before it ended
 )

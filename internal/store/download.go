@@ -51,6 +51,7 @@ func (d *download) fetch(ctx context.Context, profiles []Profile) error {
 	}
 	attempts, done, err := d.tryAll(ctx, profiles)
 	if err != nil {
+		d.tidy()
 		return err
 	}
 	if !done {
@@ -79,7 +80,7 @@ func (d *download) tryAll(ctx context.Context, profiles []Profile) (attempts []A
 			continue
 		}
 		for _, s := range sources {
-			err := d.try(ctx, s.profile, s)
+			err := d.try(ctx, s)
 			if err == nil {
 				d.run.health.praise(s.place)
 				return attempts, true, nil
@@ -96,8 +97,8 @@ func (d *download) tryAll(ctx context.Context, profiles []Profile) (attempts []A
 }
 
 // try asks one source.
-func (d *download) try(ctx context.Context, p *Profile, s source) error {
-	if reason := d.run.health.down(p.Name, s.base); reason != "" {
+func (d *download) try(ctx context.Context, s source) error {
+	if reason := d.run.health.down(s.profile.Name, s.base); reason != "" {
 		return &failure{effect: next, reason: reason}
 	}
 	u, err := s.locate(ctx)
@@ -106,7 +107,7 @@ func (d *download) try(ctx context.Context, p *Profile, s source) error {
 	}
 	return d.run.patiently(ctx, s.place, func() error {
 		resumed := d.have > 0
-		err := d.gaining(d.receive(ctx, p, u))
+		err := d.gaining(d.receive(ctx, s.place, u))
 		var wrong *wrongBytes
 		if !errors.As(err, &wrong) {
 			return err
@@ -140,14 +141,17 @@ type wrongBytes struct{ detail string }
 func (w *wrongBytes) Error() string { return "served other bytes" + w.detail }
 
 // receive asks for the rest of the file and takes what comes.
-func (d *download) receive(ctx context.Context, p *Profile, u *url.URL) error {
+func (d *download) receive(ctx context.Context, at place, u *url.URL) error {
 	header := http.Header{"Accept-Encoding": {"identity"}}
-	if d.have > 0 {
+	inPieces := d.inPieces(at)
+	if inPieces {
+		header.Set("Range", fmt.Sprintf("bytes=%d-%d", d.have, d.have+d.run.pieces.size-1))
+	} else if d.have > 0 {
 		header.Set("Range", fmt.Sprintf("bytes=%d-", d.have))
 	}
-	resp, err := d.run.get(ctx, p, u, header)
+	resp, err := d.run.get(ctx, at.profile, u, header)
 	var fail *failure
-	if errors.As(err, &fail) && strings.HasPrefix(fail.reason, "416") && d.have > 0 {
+	if errors.As(err, &fail) && fail.status == http.StatusRequestedRangeNotSatisfiable && d.have > 0 {
 		return errors.Join(d.discard(), err)
 	}
 	if err != nil {
@@ -162,6 +166,12 @@ func (d *download) receive(ctx context.Context, p *Profile, u *url.URL) error {
 			return &failure{effect: retry, reason: "answered with another range", url: redactURL(u), wait: "0"}
 		}
 	}
+	if inPieces && resp.StatusCode == http.StatusPartialContent {
+		return d.takePieces(ctx, at, u, resp)
+	}
+	if inPieces {
+		d.run.health.noPieces(at)
+	}
 	return d.take(resp, u)
 }
 
@@ -170,7 +180,12 @@ func (d *download) continues(resp *http.Response) bool {
 	if resp.StatusCode != http.StatusPartialContent {
 		return d.have == 0
 	}
-	return strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", d.have))
+	return startsAt(resp, d.have)
+}
+
+// startsAt reports whether a part of a file begins at a byte.
+func startsAt(resp *http.Response, from int64) bool {
+	return strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", from))
 }
 
 // take appends a response's body to the file and judges the whole.

@@ -86,6 +86,32 @@ func (e *SizeError) Error() string {
 	return fmt.Sprintf("%s (%s) is %d bytes long, not %d as the lock says; correct that line, or lock the file anew", e.Blob.Name, e.Blob.Origin, e.Size, e.Blob.Size)
 }
 
+// SpaceError is a store whose disk is full, or whose quota is used up.
+type SpaceError struct {
+	Dir  string // of the store
+	File string // that was being written
+	Need int64  // bytes that file still takes; 0 when unknown
+	All  int64  // bytes that all files of the fetch still take, as far as known
+	err  error
+}
+
+// Error names the directory and how much it needs.
+func (e *SpaceError) Error() string {
+	need := ""
+	var errno syscall.Errno
+	errors.As(e.err, &errno)
+	if e.All > 0 {
+		need = fmt.Sprintf(": %s needs %s more, all that is to come %s", e.File, megabytes(e.Need), megabytes(e.All))
+	}
+	return fmt.Sprintf("no space for the store in %s%s; free some there, or name another directory with --state; what is there is kept and gone on from (%v)", e.Dir, need, errno)
+}
+
+func (e *SpaceError) Unwrap() error { return e.err }
+
+func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
+
+func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
 // effect is what a failure means for what is tried next.
 type effect int
 
@@ -101,6 +127,7 @@ type failure struct {
 	effect effect
 	reason string
 	url    string // without credentials
+	status int    // that was answered; 0 for none
 	wait   string // of Retry-After
 
 	gained  bool   // a good piece of the file came before it

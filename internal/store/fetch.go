@@ -32,6 +32,9 @@ type Fetcher struct {
 	Env      Environment    // says which proxy to use, unless Client is set
 	Snapshot time.Time      // newest date of the locked archives, for mirrors that keep them by date
 
+	pieces pieces                                     // of large files; for tests
+	sleep  func(context.Context, time.Duration) error // for tests
+
 	once sync.Once
 	run  *run
 }
@@ -60,6 +63,8 @@ type run struct {
 	stall    time.Duration
 	snapshot time.Time
 	health   *health
+	pieces   pieces
+	sleep    func(context.Context, time.Duration) error
 
 	hostsMu sync.Mutex
 	hosts   map[string]chan struct{}
@@ -77,7 +82,10 @@ func (f *Fetcher) start() *run {
 		f.run = &run{
 			store: f.Store, client: f.Client, stall: cmp.Or(f.Stall, 30*time.Second), snapshot: f.Snapshot, health: newHealth(),
 			perHost: cmp.Or(f.PerHost, 6), hosts: map[string]chan struct{}{},
-			pages: map[string]*pageCall{}, note: map[*tally]bool{},
+			pages: map[string]*pageCall{}, note: map[*tally]bool{}, pieces: f.pieces.orDefault(), sleep: f.sleep,
+		}
+		if f.run.sleep == nil {
+			f.run.sleep = sleep
 		}
 		if f.run.client == nil {
 			f.run.client = newClient(f.run.perHost, f.Env)
@@ -137,6 +145,9 @@ func (f *Fetcher) Fetch(ctx context.Context, blobs []plan.Blob) (Result, error) 
 			if errors.As(err, &failed) {
 				failures[i] = &failed.Files[0]
 				return nil
+			}
+			if isFull(err) {
+				return &SpaceError{Dir: r.store.dir, File: w.blob.Name, Need: max(w.blob.Size-d.have, 0), All: t.left(), err: err}
 			}
 			return err
 		})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -106,7 +107,7 @@ func (p *Profile) signedIn(u *url.URL) *url.URL {
 
 // statusFailure is what a status other than success means.
 func statusFailure(resp *http.Response) *failure {
-	fail := &failure{effect: next, reason: resp.Status, wait: resp.Header.Get("Retry-After")}
+	fail := &failure{effect: next, reason: resp.Status, status: resp.StatusCode, wait: resp.Header.Get("Retry-After")}
 	switch code := resp.StatusCode; {
 	case code == http.StatusOK, code == http.StatusPartialContent:
 		return nil
@@ -157,6 +158,13 @@ func retryWait(n int, retryAfter string) time.Duration {
 		wait = max(time.Until(at), 0)
 	}
 	return min(wait, longestWait)
+}
+
+// wait waits before try number n is repeated, longer by chance, so that many
+// that failed together do not come back together.
+func (r *run) wait(ctx context.Context, n int, retryAfter string) error {
+	d := retryWait(n, retryAfter)
+	return r.sleep(ctx, d+time.Duration(rand.Float64()*float64(d)/2))
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -24,10 +24,11 @@ type health struct {
 	mu     sync.Mutex
 	dead   map[[2]string]string // mirror and host, or mirror and base -> reason
 	faults map[[2]string]int    // mirror and base -> faults in a row
+	one    map[[2]string]bool   // mirror and base that gives one range at a time, or none
 }
 
 func newHealth() *health {
-	return &health{dead: map[[2]string]string{}, faults: map[[2]string]int{}}
+	return &health{dead: map[[2]string]string{}, faults: map[[2]string]int{}, one: map[[2]string]bool{}}
 }
 
 // down returns why a mirror's host or base is not asked any more, or "".
@@ -65,6 +66,20 @@ func (h *health) praise(at place) {
 	delete(h.faults, [2]string{at.profile.Name, at.base})
 }
 
+// noPieces notes that a place does not take several ranges of a file.
+func (h *health) noPieces(at place) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.one[[2]string{at.profile.Name, at.base}] = true
+}
+
+// whole reports whether files come from a place in one piece.
+func (h *health) whole(at place) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.one[[2]string{at.profile.Name, at.base}]
+}
+
 // order returns profiles as given, but those with more faults later.
 func (h *health) order(profiles []Profile) []*Profile {
 	h.mu.Lock()
@@ -94,7 +109,7 @@ func (r *run) patiently(ctx context.Context, at place, do func() error) error {
 			n = 1
 		}
 		if fail.effect == retry && n < maxTries {
-			if err := sleep(ctx, retryWait(n, fail.wait)); err != nil {
+			if err := r.wait(ctx, n, fail.wait); err != nil {
 				return err
 			}
 			continue

@@ -109,12 +109,20 @@ func (d *download) tidy() {
 
 // Write appends to the file.
 func (d *download) Write(p []byte) (int, error) {
+	before := d.have
+	err := d.add(p)
+	n := d.have - before
+	d.tally.moved(n, n)
+	return int(n), err
+}
+
+// add appends bytes that are counted already.
+func (d *download) add(p []byte) error {
 	n, err := d.file.Write(p)
 	d.hash.Write(p[:n])
 	d.have += int64(n)
-	d.tally.moved(int64(n), int64(n))
 	if err != nil {
-		return n, fmt.Errorf("store: %w", err)
+		return fmt.Errorf("store: %w", err)
 	}
-	return n, nil
+	return nil
 }

@@ -65,7 +65,7 @@ func (r *run) size(ctx context.Context, p *Profile, u *url.URL) (int64, error) {
 		if resp.ContentLength > 0 {
 			return resp.ContentLength, nil
 		}
-	} else if !errors.As(err, &fail) || !strings.HasPrefix(fail.reason, "405") && !strings.HasPrefix(fail.reason, "501") {
+	} else if !errors.As(err, &fail) || fail.status != http.StatusMethodNotAllowed && fail.status != http.StatusNotImplemented {
 		return 0, err
 	}
 	header.Set("Range", "bytes=0-0")

@@ -76,6 +76,13 @@ func (t *tally) finished(extra int64, fetched bool) {
 	t.tell(t.now.FilesDone == t.now.Files)
 }
 
+// left is how many bytes are still to come, as far as known.
+func (t *tally) left() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.now.Bytes - t.now.Done
+}
+
 func (t *tally) say(note string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
