@@ -17,12 +17,16 @@ import (
 // Torch is one torch release as built for one CUDA, with what belongs to it.
 // An empty version means that no source gives it.
 type Torch struct {
-	Version, CUDA                   string
-	Pythons                         []string // with wheels, oldest first
-	Torchvision, Torchaudio, Triton string
-	CuDNN, NCCL                     string
-	Bundled                         bool // CUDA libraries inside the index wheel; a plain wheel never has them
-	Source                          string
+	Version     string   `json:"torch"`
+	CUDA        string   `json:"cuda"`
+	Pythons     []string `json:"pythons"` // with wheels, oldest first
+	Torchvision string   `json:"torchvision"`
+	Torchaudio  string   `json:"torchaudio"`
+	Triton      string   `json:"triton,omitempty"`
+	CuDNN       string   `json:"cudnn,omitempty"`
+	NCCL        string   `json:"nccl,omitempty"`
+	Bundled     bool     `json:"bundled"` // CUDA libraries inside the index wheel; a plain wheel never has them
+	Source      string   `json:"source"`
 }
 
 // release is a row of releases.csv.
@@ -145,6 +149,10 @@ func (m *missing) why() string {
 
 func (m *missing) cure() string {
 	return fmt.Sprintf("to add one, extend %sdata/builds.csv and %[1]sdata/releases.csv", dir)
+}
+
+func (m *missing) judgement() Judgement {
+	return Judgement{Level: Error, What: m.what(), Why: m.why(), Cure: m.cure(), Source: dir + "data/builds.csv"}
 }
 
 // Error says what is missing, what exists, and what to extend.

@@ -11,11 +11,11 @@ import (
 // Floor is what a CUDA release asks of the driver; versions are bare, and empty
 // where the release notes give none.
 type Floor struct {
-	Compat  string // oldest driver that runs it at all
-	Strict  string // driver of its first release: below it, no PTX of that toolkit compiles
-	Shipped string // driver of its newest update
-	Branch  string // driver branch of the toolkit: R530
-	CUDA    string
+	Compat  string `json:"compat"`            // oldest driver that runs it at all
+	Strict  string `json:"strict,omitempty"`  // driver of its first release: below it, no PTX of that toolkit compiles
+	Shipped string `json:"shipped,omitempty"` // driver of its newest update
+	Branch  string `json:"branch"`            // driver branch of the toolkit: R530
+	CUDA    string `json:"-"`
 	source  string
 }
 
@@ -89,10 +89,10 @@ func BaseImages(cuda string) []BaseImage {
 
 // Branch is a driver branch.
 type Branch struct {
-	Name string   // R535
-	Kind string   // long-term support, production or new feature; empty when not known
-	End  string   // month that its support ends, ended where only that is known; empty when not known
-	CUDA []string // the CUDA releases whose toolkit shipped with it, oldest first
+	Name string   `json:"branch"`         // R535
+	Kind string   `json:"kind,omitempty"` // long-term support, production or new feature; empty when not known
+	End  string   `json:"end,omitempty"`  // month that its support ends, ended where only that is known; empty when not known
+	CUDA []string `json:"cuda,omitempty"` // the CUDA releases whose toolkit shipped with it, oldest first
 }
 
 func (r *row) branch() Branch {

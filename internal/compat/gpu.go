@@ -5,20 +5,21 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/imgforge/imgforge/internal/diag"
 )
 
 // GPU is a device, by the name that NVIDIA's tools give it.
 type GPU struct {
-	Name       string
-	Series     string // GeForce RTX 40 series; the name where there is none
-	Capability string // 8.9
-	CUDA       string // the first that knows it natively
-	Driver     string // the first that runs it at all; empty when not stated
-	Last       string // the last driver branch that does: 580; empty: still supported
-	Platform   string // of the machines that have it: linux/amd64, or linux/arm64 where it is soldered to such a CPU
-	Source     string
+	Name       string `json:"name"`
+	Series     string `json:"series"`           // GeForce RTX 40 series; the name where there is none
+	Capability string `json:"capability"`       // 8.9
+	CUDA       string `json:"cuda"`             // the first that knows it natively
+	Driver     string `json:"driver,omitempty"` // the first that runs it at all; empty when not stated
+	Last       string `json:"last,omitempty"`   // the last driver branch that does: 580; empty: still supported
+	Platform   string `json:"platform"`         // of the machines that have it: linux/amd64, or linux/arm64 where it is soldered to such a CPU
+	Source     string `json:"source"`
 }
 
 func (r *row) gpu() GPU {
@@ -71,13 +72,28 @@ func gpuWords(name string) []string {
 // that a number alone identifies.
 func gpuKey(name string) string {
 	key := strings.Join(gpuWords(name), "")
-	for _, line := range []string{"geforce", "rtx", "gtx"} {
-		if rest := strings.TrimPrefix(key, line); len(rest) > 2 {
+	for _, line := range []string{"nvidia", "geforce", "tesla", "rtx", "gtx"} {
+		if rest := strings.TrimPrefix(key, line); len(rest) > 2 || len(line) > 3 && rest != "" {
 			key = rest
 		}
 	}
 	return key
 }
+
+// namedGPU is a device and what of its names a loose one is held to.
+type namedGPU struct {
+	GPU
+	words       []string
+	key, series string
+}
+
+var namedGPUs = sync.OnceValue(func() []namedGPU {
+	var out []namedGPU
+	for _, g := range known().gpus {
+		out = append(out, namedGPU{g, gpuWords(g.Name), gpuKey(g.Name), gpuKey(g.Series)})
+	}
+	return out
+})
 
 // capabilityForm is a compute capability instead of a name: 8.9, sm_89.
 var capabilityForm = regexp.MustCompile(`^(?i:(\d{1,2})\.(\d)|sm_?(\d{1,2})(\d))$`)
@@ -95,16 +111,17 @@ func FindGPU(name string) (GPU, error) {
 		return GPU{}, fmt.Errorf("no GPU is named %q; write a name such as \"RTX 4090\" or H20, or a compute capability such as 8.9", name)
 	}
 	var near []GPU
-	for _, g := range known().gpus {
-		if gpuKey(g.Name) == key {
-			return g, nil
+	words := gpuWords(name)
+	for _, g := range namedGPUs() {
+		if g.key == key {
+			return g.GPU, nil
 		}
-		if g.Series != g.Name && gpuKey(g.Series) == key {
+		if g.series == key {
 			g.Name = g.Series
-			return g, nil
+			return g.GPU, nil
 		}
-		if hasWords(gpuWords(g.Name), gpuWords(name)) || len(key) > 2 && strings.Contains(gpuKey(g.Name), key) {
-			near = append(near, g)
+		if hasWords(g.words, words) || len(key) > 2 && strings.Contains(g.key, key) {
+			near = append(near, g.GPU)
 		}
 	}
 	if len(near) == 1 {
@@ -155,9 +172,9 @@ func gpuNames(gpus []GPU) string {
 func unknownGPU(name, key string) error {
 	names := map[string]string{}
 	var keys []string
-	for _, g := range known().gpus {
-		names[gpuKey(g.Name)] = g.Name
-		keys = append(keys, gpuKey(g.Name))
+	for _, g := range namedGPUs() {
+		names[g.key] = g.Name
+		keys = append(keys, g.key)
 	}
 	var mean []string
 	for range 3 {
@@ -175,15 +192,16 @@ func unknownGPU(name, key string) error {
 	return fmt.Errorf("no GPU %q is known; did you mean %s? %s", name, strings.Join(mean, ", "), list)
 }
 
-// SearchGPUs lists the devices whose name or series has all the words of text, or
+// SearchGPUs lists the devices whose name and series have all the words of text, or
 // that FindGPU finds; all of them for no text.
 func SearchGPUs(text string) []GPU {
 	var out []GPU
 	found, err := FindGPU(text)
-	for _, g := range known().gpus {
-		words := append(gpuWords(g.Name), gpuWords(g.Series)...)
-		if text == "" || g.Name == found.Name && err == nil || len(gpuWords(text)) > 0 && hasWords(words, gpuWords(text)) || g.Capability == text {
-			out = append(out, g)
+	words := gpuWords(text)
+	for _, g := range namedGPUs() {
+		has := len(words) > 0 && hasWords(append(gpuWords(g.Series), g.words...), words)
+		if text == "" || has || err == nil && (g.Name == found.Name || g.Capability == text) {
+			out = append(out, g.GPU)
 		}
 	}
 	return out

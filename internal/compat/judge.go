@@ -11,11 +11,12 @@ import (
 
 // Subject is an image to judge. An empty field is not judged.
 type Subject struct {
-	CUDA   string
-	Torch  string
-	Python string
-	Driver string // the floor: 525.60.13, or >=525.60.13
-	Suite  string // bookworm
+	CUDA     string
+	Torch    string
+	Python   string
+	Driver   string // the floor: 525.60.13, or >=525.60.13
+	Suite    string // bookworm
+	Platform string // linux/arm64
 }
 
 // The levels of a judgement. An error refuses the image.
@@ -27,12 +28,12 @@ const (
 
 // Judgement is something that is known about an image.
 type Judgement struct {
-	Level  string // Error, Warning or Note
-	What   string // one clause
-	Why    string // the reason, and what is allowed
-	Cure   string // what to do; may be empty in a note
-	Source string
-	Field  string // which field of the subject is at fault: torch, python or driver
+	Level  string `json:"level"`          // Error, Warning or Note
+	What   string `json:"what"`           // one clause
+	Why    string `json:"why"`            // the reason, and what is allowed
+	Cure   string `json:"cure,omitempty"` // what to do; may be empty in a note
+	Source string `json:"source,omitempty"`
+	Field  string `json:"field"` // which field of the subject is at fault: torch, python, driver or platform
 }
 
 // String is what, why and what to do, without the level.
@@ -64,13 +65,19 @@ func (r *row) rule() rule {
 // Judge says everything that is known to be wrong or worth knowing about s:
 // errors first, then warnings, then notes, always in the same order.
 func Judge(s Subject) []Judgement {
-	out := slices.Concat(about("torch", judgeBuild(s)), about("python", judgeSuite(s)), about("driver", judgeDriver(s)),
+	out := slices.Concat(about("torch", judgeBuild(s)), about("platform", judgePlatform(s)), about("python", judgeSuite(s)), about("driver", judgeDriver(s)),
 		about("torch", judgeRules(s)), about("torch", judgeGPUs(s)))
-	order := []string{Error, Warning, Note}
-	slices.SortStableFunc(out, func(a, b Judgement) int {
-		return slices.Index(order, a.Level) - slices.Index(order, b.Level)
+	return byLevel(out)
+}
+
+// levels is all levels, the gravest first.
+var levels = []string{Error, Warning, Note}
+
+func byLevel(js []Judgement) []Judgement {
+	slices.SortStableFunc(js, func(a, b Judgement) int {
+		return slices.Index(levels, a.Level) - slices.Index(levels, b.Level)
 	})
-	return out
+	return js
 }
 
 // about marks the field that judgements concern.
@@ -89,12 +96,41 @@ func judgeBuild(s Subject) []Judgement {
 	found, err := Lookup(s.Torch, s.CUDA)
 	var none *missing
 	if errors.As(err, &none) {
-		return []Judgement{{Level: Error, What: none.what(), Why: none.why(), Cure: none.cure(), Source: dir + "data/builds.csv"}}
+		return []Judgement{none.judgement()}
 	}
 	if err != nil {
 		return []Judgement{{Level: Error, What: "the tables cannot be read", Why: err.Error(), Source: dir + "data"}}
 	}
 	return judgePython(s, found)
+}
+
+// judgePlatform: the build has wheels for the platform. builds.csv speaks of
+// linux/amd64; other platforms are in archs.csv.
+func judgePlatform(s Subject) []Judgement {
+	_, known := archOf(s.Torch, s.CUDA, s.Platform)
+	if _, err := Lookup(s.Torch, s.CUDA); known || err != nil || s.Platform == "" || s.Platform == AMD64 {
+		return nil
+	}
+	return []Judgement{{Level: Error, What: fmt.Sprintf("torch %s for CUDA %s has no wheel for %s", s.Torch, s.CUDA, s.Platform),
+		Why: "with one: " + buildsOn(s.Platform), Cure: "take one of these; to add one, extend " + dir + "data/archs.csv", Source: dir + "data/archs.csv"}}
+}
+
+// buildsOn lists the builds that have wheels for a platform.
+func buildsOn(platform string) string {
+	var out []string
+	for _, cuda := range CUDAs() {
+		torches := slices.DeleteFunc(torchesFor(cuda), func(torch string) bool {
+			_, ok := archOf(torch, cuda, platform)
+			return !ok
+		})
+		if len(torches) > 0 {
+			out = append(out, fmt.Sprintf("torch %s for CUDA %s", strings.Join(torches, ", "), cuda))
+		}
+	}
+	if out == nil {
+		return "none"
+	}
+	return strings.Join(out, "; ")
 }
 
 // judgePython: the build has a wheel for the Python.

@@ -140,7 +140,7 @@ func FuzzJudge(f *testing.F) {
 	f.Add("11.8", "2.2.0", "3.12", "450", "")
 	f.Add("cu", "~2.3", "3", "=", "sid")
 	f.Fuzz(func(t *testing.T, cuda, torch, python, driver, suite string) {
-		for _, j := range Judge(Subject{cuda, torch, python, driver, suite}) {
+		for _, j := range Judge(Subject{CUDA: cuda, Torch: torch, Python: python, Driver: driver, Suite: suite, Platform: suite}) {
 			if j.What == "" || j.Why == "" || j.Level == "" {
 				t.Errorf("an empty judgement: %+v", j)
 			}

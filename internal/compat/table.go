@@ -202,14 +202,26 @@ func (r *row) oneOf(column string, allowed ...string) string {
 	return s
 }
 
+// inRanges keeps which known releases are in which ranges of the tables: ranges
+// are slow to read and there are few.
+var inRanges sync.Map
+
 // applies tells whether torch is in a range of a table; an empty range holds
 // for every torch, and no range for a torch that is not a version.
 func applies(torch, constraint string) bool {
 	if constraint == "" {
 		return true
 	}
+	key := [2]string{torch, constraint}
+	if in, ok := inRanges.Load(key); ok {
+		return in.(bool)
+	}
 	in, err := version.InRange(torch, constraint)
-	return err == nil && in
+	in = in && err == nil
+	if _, released := known().release(torch); released {
+		inRanges.Store(key, in)
+	}
+	return in
 }
 
 // same tells whether a field of a table, empty for any, speaks of value.

@@ -88,7 +88,7 @@ type verdict struct {
 
 // judge asks compat about a cell, once for all cells that differ in free axes alone.
 func (e *expansion) judge(c Cell) verdict {
-	s := compat.Subject{CUDA: c.CUDA, Torch: c.Torch, Python: c.Python, Driver: c.Driver}
+	s := compat.Subject{CUDA: c.CUDA, Torch: c.Torch, Python: c.Python, Driver: c.Driver, Platform: c.Platform}
 	if c.Base.Debian != nil {
 		s.Suite = c.Base.Debian.Suite.Value
 	}
