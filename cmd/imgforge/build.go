@@ -66,7 +66,7 @@ An interrupted build loses nothing: downloads resume and built layers are kept.`
 }
 
 func (a *app) build(ctx context.Context, f *buildFlags) error {
-	in, err := f.in.load(a.environment())
+	all, err := f.in.loadAll(a.environment())
 	if err != nil {
 		return err
 	}
@@ -78,29 +78,52 @@ func (a *app) build(ctx context.Context, f *buildFlags) error {
 			return fmt.Errorf("--push %q: %w; name a repository without a tag: images are pushed by digest", f.push, err)
 		}
 	}
-	if epoch := in.lock.Epoch(); time.Now().Unix() < epoch {
-		return infra(fmt.Errorf("this machine's clock is behind the lock's epoch, %s: files would keep the times of the build; set the clock",
-			time.Unix(epoch, 0).UTC().Format(time.RFC3339)))
+	for _, in := range all {
+		if epoch := in.lock.Epoch(); time.Now().Unix() < epoch {
+			return infra(fmt.Errorf("this machine's clock is behind the lock's epoch, %s: files would keep the times of the build; set the clock",
+				time.Unix(epoch, 0).UTC().Format(time.RFC3339)))
+		}
+		showHoles(a.stderr, in.holes)
 	}
-	showHoles(a.stderr, in.holes)
-	cells := planCells(in)
 	rec := &recorder{}
-	var late error
-	if anyPlanned(cells) {
-		late, err = a.runBuild(ctx, f, in, &forge.Run{Emit: rec.emit}, cells)
-		if err != nil {
+	var late []error
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	for _, in := range all { // each has mirrors and a date of its own
+		err := a.buildOne(ctx, f, in, rec)
+		if err != nil && len(rec.events) == 0 {
 			return err
 		}
-	} else {
-		(&forge.Run{Emit: rec.emit}).Do(ctx, cells)
+		late = append(late, err)
+		if f.failFast && rec.failed {
+			stop(errors.New("stopped: a cell of another matrix failed first"))
+		}
 	}
-	return errors.Join(a.finish(f.json, report.Fold(rec.events)), late)
+	return errors.Join(append([]error{a.finish(f.json, report.Fold(rec.events))}, late...)...)
+}
+
+// buildOne builds the cells of one matrix. An error beside events is what failed
+// after the cells had run.
+func (a *app) buildOne(ctx context.Context, f *buildFlags, in *inputs, rec *recorder) error {
+	cells := planCells(in)
+	if !anyPlanned(cells) || ctx.Err() != nil {
+		(&forge.Run{Emit: rec.emit, Classify: classify}).Do(ctx, cells)
+		return nil
+	}
+	late, err := a.runBuild(ctx, f, in, &forge.Run{Emit: rec.emit}, cells)
+	return errors.Join(err, late)
 }
 
 // recorder keeps the events of a run.
-type recorder struct{ events []record.Event }
+type recorder struct {
+	events []record.Event
+	failed bool
+}
 
-func (r *recorder) emit(ev record.Event) { r.events = append(r.events, ev) }
+func (r *recorder) emit(ev record.Event) {
+	r.events = append(r.events, ev)
+	r.failed = r.failed || ev.Failed != nil
+}
 
 // runBuild has the engine, the store and the display up while the cells run. What
 // fails after that is late: the cells' results stand.

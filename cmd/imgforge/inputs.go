@@ -21,19 +21,21 @@ import (
 
 // inputFlags name the files a command reads.
 type inputFlags struct {
-	matrix  string
-	lock    string
-	recipes []string
-	only    []string
-	mirrors []string
-	profile string
+	matrices []string
+	lock     string
+	recipes  []string
+	only     []string
+	mirrors  []string
+	profile  string
+
+	matrix string // the one of matrices that is being loaded
 
 	locks bool // the lock may be missing: the command is about making it
 	mend  bool // and may hold the conflicts of a merge
 }
 
 func (f *inputFlags) register(flags *pflag.FlagSet) {
-	flags.StringVarP(&f.matrix, "matrix", "m", "matrix/universal.yaml", "matrix file, or the name of one that is shipped")
+	flags.StringArrayVarP(&f.matrices, "matrix", "m", []string{"matrix/universal.yaml"}, "matrix file, or the name of one that is shipped (repeatable, where a command takes several)")
 	flags.StringVar(&f.lock, "lock", "", "lock file (default: beside the matrix, with .lock for .yaml)")
 	flags.StringArrayVar(&f.recipes, "recipes", nil, "directory of your own recipes; one of a built-in's name replaces it (repeatable)")
 	flags.StringArrayVar(&f.only, "only", nil, "build only the cells that match, such as 'cuda=12.1,torch=~2.3' (repeatable: any may match)")
@@ -58,6 +60,9 @@ type inputs struct {
 // load reads and checks all inputs; the problems of all are reported together.
 // env is what mirror profiles are read from.
 func (f *inputFlags) load(env store.Environment) (*inputs, error) {
+	if err := f.single(); err != nil {
+		return nil, err
+	}
 	in := &inputs{lock: &lock.File{}, lockPath: f.lock, sources: map[string][]byte{}}
 	var bad diag.List
 	data, shipped, err := f.readMatrix()

@@ -56,20 +56,15 @@ lock that a merge left with conflicts is mended.`,
 			if err := f.validate(); err != nil {
 				return err
 			}
-			in, err := f.in.load(a.environment())
+			all, err := f.in.loadAll(a.environment())
 			if err != nil {
 				return err
 			}
-			showHoles(a.stderr, in.holes)
-			switch {
-			case f.check:
-				return a.checkLock(in, len(f.in.only) == 0)
-			case f.why != "":
-				return a.explainLock(in, f.why, f.json)
-			case in.shipped && !f.dryRun:
-				return fmt.Errorf("matrix %s is built in, and so is its lock; name a file to write with --lock", f.in.matrix)
+			var errs []error
+			for _, in := range all {
+				errs = append(errs, a.lockOne(cmd.Context(), &f, in))
 			}
-			return a.lock(cmd.Context(), &f, in)
+			return joinExits(errs)
 		},
 	}
 	flags := cmd.Flags()
@@ -84,6 +79,20 @@ lock that a merge left with conflicts is mended.`,
 	return cmd
 }
 
+// lockOne does to one matrix's lock what the flags say.
+func (a *app) lockOne(ctx context.Context, f *lockFlags, in *inputs) error {
+	showHoles(a.stderr, in.holes)
+	switch {
+	case f.check:
+		return a.checkLock(in, len(f.in.only) == 0)
+	case f.why != "":
+		return a.explainLock(in, f.why, f.json)
+	case in.shipped && !f.dryRun:
+		return fmt.Errorf("matrix %s is built in, and so is its lock; name a file to write with --lock", in.matrix.File)
+	}
+	return a.lock(ctx, f, in)
+}
+
 // validate refuses flags that do not go together, and says what the lock may be.
 func (f *lockFlags) validate() error {
 	switch {
@@ -91,6 +100,8 @@ func (f *lockFlags) validate() error {
 		return fmt.Errorf("%q: packages are named with --upgrade, or one with --why", strings.Join(f.names, " "))
 	case f.check && (f.upgrade || f.dryRun || f.json || f.why != ""):
 		return errors.New("--check goes with none of --upgrade, --dry-run, --json and --why")
+	case len(f.in.matrices) > 1 && (f.json || f.why != ""):
+		return errors.New("--json and --why take one --matrix")
 	case f.why != "" && (f.upgrade || f.dryRun):
 		return errors.New("--why goes with neither --upgrade nor --dry-run")
 	}

@@ -26,14 +26,20 @@ func (a *app) planCommand() *cobra.Command {
 plans. Reads files only: no network, no engine.
 
   imgforge plan --matrix matrix/universal.yaml
-  imgforge plan --only 'cuda=12.1,torch=2.4.1' --json    every file with its sha256`,
+  imgforge plan --only 'cuda=12.1,torch=2.4.1' --json    every file with its sha256
+  imgforge plan -m base.yaml -m nightly.yaml             several at once, no tag twice`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			loaded, err := in.load(a.environment())
+			all, err := in.loadAll(a.environment())
 			if err != nil {
 				return err
 			}
-			return a.showPlans(planCells(loaded), loaded.holes, asJSON)
+			var cells []forge.Cell
+			var holes []matrix.Hole
+			for _, one := range all {
+				cells, holes = append(cells, planCells(one)...), append(holes, one.holes...)
+			}
+			return a.showPlans(cells, holes, asJSON)
 		},
 	}
 	in.register(cmd.Flags())

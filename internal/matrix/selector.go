@@ -2,7 +2,6 @@ package matrix
 
 import (
 	"fmt"
-	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -79,7 +78,15 @@ func (s Selector) Check(cells []Cell) error {
 	if len(cells) == 0 {
 		return nil
 	}
-	names := append(slices.Sorted(maps.Keys(cells[0].Vars())), "tag")
+	names := append(slices.Clone(ofCell), "tag")
+	for _, c := range cells {
+		for name := range c.Free {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
 	for _, p := range s.parts {
 		if !slices.Contains(names, p.axis) {
 			return fmt.Errorf("no cell has an axis %q; %s", p.axis, diag.Allowed(p.axis, names))
