@@ -82,7 +82,9 @@ func (a *app) showPlans(cells []forge.Cell, holes []matrix.Hole, asJSON bool) er
 func showPlanTable(w io.Writer, cells []forge.Cell, holes []matrix.Hole) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "CELL\tDEBS\tWHEELS\tLAYERS\tDOWNLOAD\tPLAN")
-	for _, c := range cells {
+	warned := make([]report.Row, len(cells))
+	for i, c := range cells {
+		warned[i] = report.Row{Cell: c.Tag, Warnings: c.Warnings}
 		if c.Err != nil {
 			fmt.Fprintf(t, "%s\t-\t-\t-\t-\tnot locked\n", c.Tag)
 			continue
@@ -100,6 +102,7 @@ func showPlanTable(w io.Writer, cells []forge.Cell, holes []matrix.Hole) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	report.Warnings(w, warned)
 	showHoles(w, holes)
 	return nil
 }

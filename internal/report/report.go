@@ -74,9 +74,7 @@ func Table(w io.Writer, rows []Row) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	for _, text := range distinct(rows, func(r Row) []string { return r.Warnings }) {
-		fmt.Fprintf(w, "warning: %s\n", text)
-	}
+	Warnings(w, rows)
 	for _, text := range distinct(rows, func(r Row) []string {
 		if r.Failed == nil {
 			return nil
@@ -86,6 +84,13 @@ func Table(w io.Writer, rows []Row) error {
 		fmt.Fprintf(w, "\nfailed: %s\n", text)
 	}
 	return nil
+}
+
+// Warnings prints the warnings of rows, each once with the cells that have it.
+func Warnings(w io.Writer, rows []Row) {
+	for _, text := range distinct(rows, func(r Row) []string { return r.Warnings }) {
+		fmt.Fprintf(w, "warning: %s\n", text)
+	}
 }
 
 // distinct lists what rows say, once each, with the cells that say it.
