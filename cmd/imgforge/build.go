@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -65,18 +67,62 @@ An interrupted build loses nothing: downloads resume and built layers are kept.`
 	return cmd
 }
 
+// validate refuses flags that no build could serve, before anything is read.
+func (f *buildFlags) validate() error {
+	switch {
+	case f.jobs < 1:
+		return fmt.Errorf("--jobs %d: at least one cell is built at once; leave it out for 2", f.jobs)
+	case f.output == "":
+		return errors.New("--output \"\": name a directory, such as dist")
+	}
+	if err := checkProgress(f.progress); err != nil {
+		return err
+	}
+	return checkPush(f.push)
+}
+
+// checkPush refuses what is no repository; empty is none.
+func checkPush(repository string) error {
+	if repository == "" {
+		return nil
+	}
+	if _, err := name.NewRepository(repository); err != nil {
+		return fmt.Errorf("--push %q: %w; name a repository without a tag: images are pushed by digest", repository, err)
+	}
+	return nil
+}
+
+// checkOutput refuses a directory in which nothing can be written, before hours of
+// work are done for it. It is not made yet: its nearest directory is tried.
+func checkOutput(dir string) error {
+	there := dir
+	for _, err := os.Lstat(there); errors.Is(err, fs.ErrNotExist) && there != filepath.Dir(there); _, err = os.Lstat(there) {
+		there = filepath.Dir(there)
+	}
+	probe, err := os.CreateTemp(there, ".imgforge-")
+	if err == nil {
+		err = errors.Join(probe.Close(), os.Remove(probe.Name()))
+	}
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		err = at.Err // the file's name is the probe's
+	}
+	if err != nil {
+		return infra(fmt.Errorf("cannot write to --output %s: %w; choose another directory", dir, err))
+	}
+	return nil
+}
+
 func (a *app) build(ctx context.Context, f *buildFlags) error {
+	if err := f.validate(); err != nil {
+		return err
+	}
 	all, err := f.in.loadAll(a.environment())
 	if err != nil {
 		return err
 	}
 	if f.output, err = filepath.Abs(f.output); err != nil {
 		return err
-	}
-	if f.push != "" {
-		if _, err := name.NewRepository(f.push); err != nil {
-			return fmt.Errorf("--push %q: %w; name a repository without a tag: images are pushed by digest", f.push, err)
-		}
 	}
 	for _, in := range all {
 		if epoch := in.lock.Epoch(); time.Now().Unix() < epoch {
@@ -109,6 +155,9 @@ func (a *app) buildOne(ctx context.Context, f *buildFlags, in *inputs, rec *reco
 	if !anyPlanned(cells) || ctx.Err() != nil {
 		(&forge.Run{Emit: rec.emit, Classify: classify}).Do(ctx, cells)
 		return nil
+	}
+	if err := checkOutput(f.output); err != nil {
+		return err
 	}
 	late, err := a.runBuild(ctx, f, in, &forge.Run{Emit: rec.emit}, cells)
 	return errors.Join(err, late)

@@ -1,50 +1,92 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
-	"io"
+	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/imgforge/imgforge/internal/forge"
 	"github.com/imgforge/imgforge/internal/matrix"
 	"github.com/imgforge/imgforge/internal/plan"
-	"github.com/imgforge/imgforge/internal/report"
 )
 
+// planFlags are the options of `imgforge plan`.
+type planFlags struct {
+	in      inputFlags
+	format  string
+	json    bool
+	hosts   bool
+	push    string
+	builder string
+}
+
+var planFormats = []string{"table", "json", "github", "dot"}
+
 func (a *app) planCommand() *cobra.Command {
-	var in inputFlags
-	var asJSON bool
+	var f planFlags
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "Show what a build would make, to the last byte, without making it",
 		Long: `Expand the matrix, join each cell with its recipes and the lock, and show the
-plans. Reads files only: no network, no engine.
+plans: what is judged of each cell, how much it has in common with the cells before
+it, how much is in the store, and how much is to be downloaded. Reads files only:
+no network, no engine.
 
   imgforge plan --matrix matrix/universal.yaml
   imgforge plan --only 'cuda=12.1,torch=2.4.1' --json    every file with its sha256
+  imgforge plan --hosts --push registry.example/torch    whom a build would talk to
+  imgforge plan --format github                          a matrix for GitHub Actions
+  imgforge plan --format dot | dot -Tsvg > plan.svg      which cells share which layers
   imgforge plan -m base.yaml -m nightly.yaml             several at once, no tag twice`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			all, err := in.loadAll(a.environment())
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.validate(cmd.Flags().Changed("format")); err != nil {
+				return err
+			}
+			all, err := f.in.loadAll(a.environment())
 			if err != nil {
 				return err
 			}
-			var cells []forge.Cell
-			var holes []matrix.Hole
-			for _, one := range all {
-				cells, holes = append(cells, planCells(one)...), append(holes, one.holes...)
+			out := &planned{}
+			for _, in := range all {
+				out.add(in)
 			}
-			return a.showPlans(cells, holes, asJSON)
+			if err := a.showPlans(&f, out); err != nil {
+				return err
+			}
+			return a.unplanned(out.cells)
 		},
 	}
-	in.register(cmd.Flags())
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the plans as JSON")
+	flags := cmd.Flags()
+	f.in.register(flags)
+	flags.StringVar(&f.format, "format", "table", "table, json, github (a matrix for GitHub Actions) or dot (for graphviz)")
+	flags.BoolVar(&f.json, "json", false, "the same as --format json")
+	flags.BoolVar(&f.hosts, "hosts", false, "list the hosts and image references that a build would contact")
+	flags.StringVar(&f.push, "push", "", "with --hosts: the repository that the build would push to")
+	flags.StringVar(&f.builder, "builder", "", "with --hosts: the BuildKit that the build would use (default $BUILDKIT_HOST, else one of our own)")
 	return cmd
+}
+
+// validate refuses formats that do not exist or do not go together.
+func (f *planFlags) validate(chosen bool) error {
+	if f.json {
+		if chosen && f.format != "json" {
+			return fmt.Errorf("--json and --format %s: choose one", f.format)
+		}
+		f.format = "json"
+	}
+	if !slices.Contains(planFormats, f.format) {
+		return fmt.Errorf("--format %q: use %s", f.format, strings.Join(planFormats, ", "))
+	}
+	if f.hosts && f.format != "table" && f.format != "json" {
+		return fmt.Errorf("--hosts is printed as a table or as json, not as %s", f.format)
+	}
+	if !f.hosts && (f.push != "" || f.builder != "") {
+		return fmt.Errorf("--push and --builder go with --hosts: a plan is the same wherever it is built and pushed")
+	}
+	return checkPush(f.push)
 }
 
 // planCells makes a plan of every selected cell; a cell without one keeps the reason.
@@ -56,16 +98,41 @@ func planCells(in *inputs) []forge.Cell {
 	return out
 }
 
-// showPlans prints plans, the cells that were skipped and, as errors, the cells
-// that have no plan.
-func (a *app) showPlans(cells []forge.Cell, holes []matrix.Hole, asJSON bool) error {
-	show := showPlanTable
-	if asJSON {
-		show = showPlanJSON
+// planned are the cells of all matrices of a run.
+type planned struct {
+	all   []*inputs
+	cells []forge.Cell
+	of    []*inputs     // the matrix of each cell
+	asked []matrix.Cell // each cell as its matrix has it
+	holes []matrix.Hole
+}
+
+func (p *planned) add(in *inputs) {
+	p.all = append(p.all, in)
+	p.holes = append(p.holes, in.holes...)
+	p.cells = append(p.cells, planCells(in)...)
+	p.asked = append(p.asked, in.cells...)
+	for range in.cells {
+		p.of = append(p.of, in)
 	}
-	if err := show(a.stdout, cells, holes); err != nil {
-		return err
+}
+
+func (a *app) showPlans(f *planFlags, p *planned) error {
+	switch {
+	case f.hosts:
+		return a.showHosts(f, p)
+	case f.format == "github":
+		return a.showGitHub(p)
+	case f.format == "dot":
+		return a.showDot(p)
+	case f.format == "json":
+		return a.showPlanJSON(a.weigh(p.cells), p.holes)
 	}
+	return a.showPlanTable(a.weigh(p.cells), p.holes)
+}
+
+// unplanned says why cells have no plan.
+func (a *app) unplanned(cells []forge.Cell) error {
 	failed := 0
 	for _, c := range cells {
 		if c.Err != nil {
@@ -77,65 +144,4 @@ func (a *app) showPlans(cells []forge.Cell, holes []matrix.Hole, asJSON bool) er
 		return &exitError{exitInput, fmt.Errorf("%d of %d cells have no plan", failed, len(cells))}
 	}
 	return nil
-}
-
-func showPlanTable(w io.Writer, cells []forge.Cell, holes []matrix.Hole) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "CELL\tDEBS\tWHEELS\tLAYERS\tDOWNLOAD\tPLAN")
-	warned := make([]report.Row, len(cells))
-	for i, c := range cells {
-		warned[i] = report.Row{Cell: c.Tag, Warnings: c.Warnings}
-		if c.Err != nil {
-			fmt.Fprintf(t, "%s\t-\t-\t-\t-\tnot locked\n", c.Tag)
-			continue
-		}
-		wheels, bytes := 0, int64(0)
-		for _, l := range c.Plan.Wheels {
-			wheels += len(l.Wheels)
-		}
-		for _, b := range c.Plan.Blobs() {
-			bytes += b.Size
-		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\n", c.Tag, len(c.Plan.Base)+len(c.Plan.Debs), wheels,
-			len(c.Plan.Wheels), report.Bytes(bytes), c.Plan.Digest()[:19])
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	report.Warnings(w, warned)
-	showHoles(w, holes)
-	return nil
-}
-
-// showHoles names the cells that a matrix skips, with the reason.
-func showHoles(w io.Writer, holes []matrix.Hole) {
-	for _, h := range holes {
-		fmt.Fprintf(w, "skipped %s: %s\n", h.Cell, strings.Join(h.Reasons, "; "))
-	}
-}
-
-// showPlanJSON writes plans one by one: all of them may be more than memory.
-func showPlanJSON(w io.Writer, cells []forge.Cell, holes []matrix.Hole) error {
-	out := bufio.NewWriter(w)
-	before := "{\n  \"plans\": ["
-	for _, c := range cells {
-		if c.Err != nil {
-			continue
-		}
-		text, err := json.MarshalIndent(c.Plan, "    ", "  ")
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(out, "%s\n    %s", before, text)
-		before = ","
-	}
-	if before != "," {
-		fmt.Fprint(out, before)
-	}
-	text, err := json.MarshalIndent(append([]matrix.Hole{}, holes...), "  ", "  ")
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "\n  ],\n  \"holes\": %s\n}\n", text)
-	return out.Flush()
 }

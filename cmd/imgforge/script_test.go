@@ -28,7 +28,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", env.WorkDir)
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code, "keys": keys, "spoil": spoil, "lose": loseLines},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code, "keys": keys, "spoil": spoil, "lose": loseLines, "graph": readGraph},
 	})
 }
 
@@ -105,4 +105,32 @@ func loseLines(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(kept), 0o644))
+}
+
+var (
+	dotNode = regexp.MustCompile(`^  "((?:[^"\\]|\\.)*)" \[label="(?:[^"\\]|\\.)*"(, \w+=\w+)*\];$`)
+	dotEdge = regexp.MustCompile(`^  "((?:[^"\\]|\\.)*)" -> "((?:[^"\\]|\\.)*)";$`)
+)
+
+// readGraph is graph FILE: it reads what `plan --format dot` writes: every node once, every edge
+// between two of them.
+func readGraph(ts *testscript.TestScript, neg bool, args []string) {
+	lines := strings.Split(strings.TrimSuffix(ts.ReadFile(args[0]), "\n"), "\n")
+	if !strings.HasPrefix(lines[0], `digraph "`) || lines[len(lines)-1] != "}" {
+		ts.Fatalf("no graph: %q to %q", lines[0], lines[len(lines)-1])
+	}
+	nodes, edges, cells := map[string]bool{}, map[string]bool{}, 0
+	for _, line := range lines[1 : len(lines)-1] {
+		if m := dotNode.FindStringSubmatch(line); m != nil && !nodes[m[1]] {
+			nodes[m[1]] = true
+			if strings.HasPrefix(m[1], "cell ") {
+				cells++
+			}
+		} else if m := dotEdge.FindStringSubmatch(line); m != nil && nodes[m[1]] && nodes[m[2]] && !edges[line] {
+			edges[line] = true
+		} else if line != "  rankdir=LR;" && line != "  node [shape=box, style=rounded];" {
+			ts.Fatalf("not understood, twice, or between unknown nodes: %s", line)
+		}
+	}
+	fmt.Fprintf(ts.Stdout(), "%d cells, %d layers, %d edges\n", cells, len(nodes)-cells, len(edges))
 }
