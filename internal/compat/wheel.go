@@ -18,7 +18,7 @@ type Wheel struct {
 	Source   string   // how many public sources agree on the hash, and which
 }
 
-var wheelFile = regexp.MustCompile(`^torch(vision|audio)?-[0-9.]+\+cu\d+-cp\d+-cp\d+-linux_x86_64\.whl$`)
+var wheelFile = regexp.MustCompile(`^torch(vision|audio)?-[0-9.]+\+cu\d+-cp\d+-cp\d+-(linux|manylinux_2_28)_x86_64\.whl$`)
 
 var sha256Hex = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
@@ -64,8 +64,8 @@ func (r *row) requires() requires {
 func IndexWheel(torch, cuda, python string) (Wheel, bool) {
 	t := known()
 	tag := "cp" + strings.ReplaceAll(python, ".", "")
-	file := fmt.Sprintf("torch-%s+%s-%s-%[3]s-linux_x86_64.whl", torch, local(cuda), tag)
-	i := slices.IndexFunc(t.wheels, func(w Wheel) bool { return w.File == file })
+	file := fmt.Sprintf("torch-%s+%s-%s-%[3]s-", torch, local(cuda), tag) // its platform's tag changed with 2.6
+	i := slices.IndexFunc(t.wheels, func(w Wheel) bool { return strings.HasPrefix(w.File, file) })
 	if i < 0 {
 		return Wheel{}, false
 	}
