@@ -3,6 +3,7 @@ package lock
 import (
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -154,26 +155,52 @@ func TestPicked(t *testing.T) {
 }
 
 // Whatever Parse is given, it returns; what it accepts can be written and read.
+// The same holds of Mend, which takes all that Parse takes, and changes none of it.
 func FuzzParse(f *testing.F) {
 	_, data := example(f)
 	f.Add(data)
-	f.Add([]byte(header + "\r\n# x\r\n\r\nepoch source-date-epoch 1 - -\r\n"))
+	f.Add([]byte(header + "\r\n# x\r\n\r\nepoch source-date-epoch 999999999 - -\r\n"))
 	f.Add([]byte(header + "\npick a/b c 007 \x00\ndeb - - - -\n"))
+	f.Add([]byte(header + "\npick debs/x-1 - - -\nrequires a_1_all b,c - -\n"))
+	broken, err := filepath.Glob("testdata/err/*.lock")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range broken {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		read, err := Parse("x.lock", data)
-		if err != nil {
-			if !strings.HasPrefix(err.Error(), "x.lock:") {
-				t.Fatalf("an error without a place: %v", err)
+		mended, merr := Mend("x.lock", data)
+		for _, e := range []error{err, merr} {
+			if e != nil && !strings.HasPrefix(e.Error(), "x.lock:") {
+				t.Fatalf("an error without a place: %v", e)
 			}
-			return
 		}
-		written := read.Format()
-		again, err := Parse("x.lock", written)
-		if err != nil {
-			t.Fatalf("cannot read what was written: %v\n%s", err, written)
+		if err == nil {
+			written(t, read)
+			if merr != nil || !slices.Equal(read.Entries, mended.Entries) {
+				t.Fatalf("Mend changes a whole lock: %v", merr)
+			}
 		}
-		if !slices.Equal(read.Entries, again.Entries) || string(again.Format()) != string(written) {
-			t.Fatalf("%+v and %+v differ", read.Entries, again.Entries)
+		if merr == nil {
+			written(t, mended)
 		}
 	})
+}
+
+// written holds that a lock is the same once it is written and read.
+func written(t *testing.T, f *File) {
+	text := f.Format()
+	again, err := Parse("x.lock", text)
+	if err != nil {
+		t.Fatalf("cannot read what was written: %v\n%s", err, text)
+	}
+	if !slices.Equal(f.Entries, again.Entries) || string(again.Format()) != string(text) {
+		t.Fatalf("%+v and %+v differ", f.Entries, again.Entries)
+	}
 }

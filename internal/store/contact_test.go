@@ -2,10 +2,14 @@ package store
 
 import (
 	"fmt"
+	"maps"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/imgforge/imgforge/internal/plan"
+	"github.com/imgforge/imgforge/internal/store/storetest"
 )
 
 // The hosts are those of the profiles that have what is wanted, in their order;
@@ -37,5 +41,60 @@ func TestContacts(t *testing.T) {
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// recording is a transport that notes the hosts it is asked for.
+type recording struct {
+	mu    sync.Mutex
+	hosts map[string]bool
+}
+
+func (r *recording) RoundTrip(req *http.Request) (*http.Response, error) {
+	r.mu.Lock()
+	r.hosts[req.URL.Host] = true
+	r.mu.Unlock()
+	return http.DefaultTransport.RoundTrip(req)
+}
+
+// What a Fetcher asks is what was listed: first hosts alone while they give
+// everything, and all of them once one gives nothing.
+func TestContactsAreTrue(t *testing.T) {
+	deb, wheel := []byte("a package"), []byte("a wheel")
+	blobs := []plan.Blob{
+		{Name: "a.deb", Origin: "debian/pool/a.deb", SHA256: storetest.Sum(deb), Size: int64(len(deb))},
+		{Name: "a-1-py3-none-any.whl", Origin: "pypi:a==1", SHA256: storetest.Sum(wheel), Size: int64(len(wheel))},
+	}
+	for _, lacking := range []bool{false, true} {
+		first, second, third, unused := storetest.New(t), storetest.New(t), storetest.New(t), storetest.New(t)
+		third.Add("/debian/pool/a.deb", deb)
+		third.Wheel("/simple/a/", "a-1-py3-none-any.whl", wheel)
+		if !lacking {
+			first.Add("/debian/pool/a.deb", deb)
+			second.Wheel("/simple/a/", "a-1-py3-none-any.whl", wheel)
+		}
+		profiles := []Profile{
+			{Name: "first", Archives: map[string]string{"debian": first.URL + "/debian"}, Wheels: map[string]string{"cu118": unused.URL}},
+			{Name: "second", Indexes: []string{second.URL + "/simple"}},
+			{Name: "third", Archives: map[string]string{"debian": third.URL + "/debian"}, Indexes: []string{third.URL + "/simple"}},
+		}
+		want := map[string]bool{}
+		for _, c := range Contacts(profiles, blobs, Environment{}) {
+			if c.First || lacking {
+				want[c.Host] = true
+			}
+		}
+		s, err := Open(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := &recording{hosts: map[string]bool{}}
+		f := &Fetcher{Store: s, Profiles: profiles, Client: &http.Client{Transport: asked}}
+		if _, err := f.Fetch(t.Context(), blobs); err != nil {
+			t.Fatal(err)
+		}
+		if !maps.Equal(asked.hosts, want) {
+			t.Errorf("lacking=%t: asked %v, listed %v", lacking, asked.hosts, want)
+		}
 	}
 }
