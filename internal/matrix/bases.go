@@ -33,13 +33,11 @@ func (r *reader) bases(n *yaml.Node, m *Matrix) {
 	}
 }
 
-var baseKinds = []string{"debian", "image", "rootfs"}
-
 func (r *reader) debian(n *yaml.Node) *Debian {
 	if n == nil {
 		return nil
 	}
-	f := r.Fields(n, "debian", []string{"components", "suite"})
+	f := r.Fields(n, "debian", debianKeys)
 	d := &Debian{Suite: r.Scalar(f["suite"], "suite"), Components: r.components(f["components"], debianComponents)}
 	if d.Suite.Value == "" {
 		r.Fail(n, "such as suite: bookworm", "debian has no suite")
@@ -75,7 +73,7 @@ func (r *reader) rootfs(n *yaml.Node) *Rootfs {
 		return nil
 	}
 	before := len(r.Bad)
-	got := r.Fields(n, "rootfs", []string{"components", "sha256", "url"})
+	got := r.Fields(n, "rootfs", rootfsKeys)
 	f := &Rootfs{URL: r.Scalar(got["url"], "url"), SHA256: r.Scalar(got["sha256"], "sha256"), Components: r.components(got["components"], anyComponents)}
 	if len(r.Bad) == before && (got["url"] == nil || got["sha256"] == nil) {
 		r.Fail(n, "such as {url: https://mirrors.tuna.tsinghua.edu.cn/ubuntu-cdimage/ubuntu-base/..., sha256: <64 hex digits>}",
@@ -118,7 +116,7 @@ func (r *reader) image(n *yaml.Node) *Image {
 	i := &Image{}
 	if yamlpos.Deref(n).Kind == yaml.MappingNode {
 		before := len(r.Bad)
-		got := r.Fields(n, "image", []string{"components", "ref"})
+		got := r.Fields(n, "image", imageKeys)
 		i.Ref, i.Components = r.Scalar(got["ref"], "ref"), r.components(got["components"], anyComponents)
 		if got["ref"] == nil && len(r.Bad) == before {
 			r.Fail(n, "such as ref: debian:12", "image has no ref")

@@ -73,13 +73,11 @@ func Parse(file string, data []byte) (*Matrix, error) {
 	return m, r.Bad.Err()
 }
 
-var matrixKeys = []string{"axes", "bases", "defaults", "exclude", "holes", "include", "mirrors", "name", "platform", "recipes", "tag", "version"}
-
 func (r *reader) checkMissing(top *yaml.Node, fields map[string]*yaml.Node) {
 	var missing []string
-	for _, key := range []string{"version", "name", "bases", "axes", "recipes", "tag"} {
-		if _, ok := fields[key]; !ok {
-			missing = append(missing, key)
+	for _, key := range matrixKeys {
+		if _, ok := fields[key.Name]; key.Needed && !ok {
+			missing = append(missing, key.Name)
 		}
 	}
 	if len(missing) > 0 {
@@ -231,7 +229,7 @@ func (r *reader) recipe(n *yaml.Node) []RecipeUse {
 		return []RecipeUse{{Name: r.Scalar(n, "a recipe")}}
 	}
 	before := len(r.Bad)
-	f := r.Fields(n, "this recipe entry", []string{"name", "recipes", "when"})
+	f := r.Fields(n, "this recipe entry", recipeKeys)
 	names := r.Scalars(f["recipes"], "recipes")
 	if f["name"] != nil {
 		names = append(names, r.Scalar(f["name"], "name"))

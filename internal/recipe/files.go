@@ -46,7 +46,7 @@ func (p *parser) files(n *yaml.Node) []File {
 
 // entry reads one entry of files; false when it has no usable path.
 func (p *parser) entry(item *yaml.Node) (File, bool) {
-	f := p.Fields(item, "a file", []string{"path", "mode", "from", "content", "link", "dir"})
+	f := p.Fields(item, "a file", fileKeys)
 	out := File{Pos: p.Pos(item)}
 	p.source(item, f, &out)
 	p.mode(f["mode"], &out)

@@ -18,9 +18,6 @@ type parser struct {
 	shipped map[string][]byte // every file read, for the hash
 }
 
-var recipeKeys = []string{"name", "summary", "requires", "conflicts", "debs",
-	"wheels", "limits", "env", "files", "run", "cmd", "ports"}
-
 // listHelp is how a list of entries is written.
 const listHelp = "write it as `- item` lines"
 
@@ -126,7 +123,7 @@ func (p *parser) env(n *yaml.Node) []Var {
 func (p *parser) run(n *yaml.Node) []Run {
 	var out []Run
 	for _, item := range p.Items(n, "run", listHelp) {
-		f := p.Fields(item, "a run step", []string{"name", "run"})
+		f := p.Fields(item, "a run step", runKeys)
 		step := Run{Pos: p.Pos(item)}
 		if name, ok := p.need(item, f["name"], "name", "a run step"); ok {
 			step.Name = name.Value

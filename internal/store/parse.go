@@ -17,7 +17,6 @@ var (
 	cudaName    = regexp.MustCompile(`^(cu[0-9]{3}|cpu)$`)
 
 	archiveNames = []string{"debian", "debian-security", "ubuntu", "ubuntu-ports", "ubuntu-base"}
-	profileKeys  = []string{"name", "archives", "indexes", "wheels", "hosts", "any-host", "missing"}
 )
 
 // ParseProfiles reads a YAML list of profiles, in the schema of the built-in

@@ -94,7 +94,8 @@ func (r *Reader) merge(v *yaml.Node, what string) []Entry {
 
 // Fields is the values of a mapping whose keys are known, by key. Unknown keys
 // are noted; a misspelt one stands, without a value, for what it was meant for.
-func (r *Reader) Fields(n *yaml.Node, what string, known []string) map[string]*yaml.Node {
+func (r *Reader) Fields(n *yaml.Node, what string, keys Keys) map[string]*yaml.Node {
+	known := keys.names()
 	out := map[string]*yaml.Node{}
 	for _, e := range r.Mapping(n, what) {
 		if slices.Contains(known, e.Key.Value) {

@@ -99,7 +99,7 @@ func TestStrings(t *testing.T) {
 func TestFields(t *testing.T) {
 	r := &Reader{File: "f.yaml"}
 	top := r.Document([]byte("name: x\nwheles: [a]\nother: 1"), "test", "")
-	f := r.Fields(top, "a thing", []string{"name", "wheels", "debs"})
+	f := r.Fields(top, "a thing", Keys{{Name: "name"}, {Name: "wheels"}, {Name: "debs"}})
 	if _, meant := f["wheels"]; !meant || f["wheels"] != nil || f["name"].Value != "x" || len(f) != 2 {
 		t.Errorf("got %v", f)
 	}
