@@ -17,7 +17,7 @@ var rank = map[string]int{
 	"internal/matrix": 2, "internal/recipe": 2, "internal/inspect": 2,
 	"internal/plan": 3, "internal/report": 3,
 	"internal/graph": 4, "internal/forge": 4, "internal/rootfs": 4,
-	"internal/resolve": 5, "internal/store": 5, "internal/store/storetest": 5, "internal/builder": 5, "internal/registry": 5, "internal/imagetest": 5,
+	"internal/resolve": 5, "internal/store": 5, "internal/store/storetest": 5, "internal/builder": 5, "internal/archive": 5, "internal/registry": 5, "internal/imagetest": 5,
 	"cmd/imgforge": 6,
 }
 

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -23,13 +22,16 @@ import (
 type buildFlags struct {
 	in       inputFlags
 	engine   engineFlags
-	output   string
+	output   []string
 	push     string
+	compress string
 	jobs     int
 	failFast bool
 	progress string
 	json     bool
 	rank     bool
+
+	out *outputs // what output says
 }
 
 func (a *app) buildCommand() *cobra.Command {
@@ -48,6 +50,7 @@ docker-container://, podman-container:// and kube-pod:// URLs.
 
   imgforge build --matrix matrix/universal.yaml --only 'cuda=12.1,torch=2.4.1'
   imgforge build --only torch=2.4.1 --push 127.0.0.1:5000/cuda-pytorch
+  imgforge build --only torch=2.4.1 --output docker:torch.tar   # then: docker load -i torch.tar
   imgforge build --builder docker-container://buildkitd --json > result.json
 
 An interrupted build loses nothing: downloads resume and built layers are kept.`,
@@ -57,8 +60,9 @@ An interrupted build loses nothing: downloads resume and built layers are kept.`
 	flags := cmd.Flags()
 	f.in.register(flags)
 	f.engine.register(flags)
-	flags.StringVarP(&f.output, "output", "o", "dist", "directory of the OCI layout")
+	flags.StringArrayVarP(&f.output, "output", "o", []string{"dist"}, "directory of an OCI layout, or docker:FILE or oci:FILE for a tar that docker or podman loads (repeatable)")
 	flags.StringVar(&f.push, "push", "", "repository to push every image to, by digest (plain http only on loopback)")
+	flags.StringVar(&f.compress, "compression", builder.Compressions[0], "of layers: "+strings.Join(builder.Compressions, ", ")+" (estargz can be started before it is pulled)")
 	flags.IntVarP(&f.jobs, "jobs", "j", 2, "cells built at once")
 	flags.BoolVar(&f.failFast, "fail-fast", false, "stop at the first cell that fails (default: the others go on)")
 	flags.BoolVar(&f.rank, "rank-mirrors", false, "ask the mirrors first, and use the fastest first (see imgforge mirrors)")
@@ -68,12 +72,15 @@ An interrupted build loses nothing: downloads resume and built layers are kept.`
 }
 
 // validate refuses flags that no build could serve, before anything is read.
-func (f *buildFlags) validate() error {
+func (f *buildFlags) validate() (err error) {
 	switch {
 	case f.jobs < 1:
 		return fmt.Errorf("--jobs %d: at least one cell is built at once; leave it out for 2", f.jobs)
-	case f.output == "":
-		return errors.New("--output \"\": name a directory, such as dist")
+	case !slices.Contains(builder.Compressions, f.compress):
+		return fmt.Errorf("--compression %q: use %s", f.compress, strings.Join(builder.Compressions, ", "))
+	}
+	if f.out, err = parseOutputs(f.output); err != nil {
+		return err
 	}
 	if err := checkProgress(f.progress); err != nil {
 		return err
@@ -92,36 +99,12 @@ func checkPush(repository string) error {
 	return nil
 }
 
-// checkOutput refuses a directory in which nothing can be written, before hours of
-// work are done for it. It is not made yet: its nearest directory is tried.
-func checkOutput(dir string) error {
-	there := dir
-	for _, err := os.Lstat(there); errors.Is(err, fs.ErrNotExist) && there != filepath.Dir(there); _, err = os.Lstat(there) {
-		there = filepath.Dir(there)
-	}
-	probe, err := os.CreateTemp(there, ".imgforge-")
-	if err == nil {
-		err = errors.Join(probe.Close(), os.Remove(probe.Name()))
-	}
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		err = at.Err // the file's name is the probe's
-	}
-	if err != nil {
-		return infra(fmt.Errorf("cannot write to --output %s: %w; choose another directory", dir, err))
-	}
-	return nil
-}
-
 func (a *app) build(ctx context.Context, f *buildFlags) error {
 	if err := f.validate(); err != nil {
 		return err
 	}
 	all, err := f.in.loadAll(a.environment())
 	if err != nil {
-		return err
-	}
-	if f.output, err = filepath.Abs(f.output); err != nil {
 		return err
 	}
 	for _, in := range all {
@@ -138,14 +121,28 @@ func (a *app) build(ctx context.Context, f *buildFlags) error {
 	for _, in := range all { // each has mirrors and a date of its own
 		err := a.buildOne(ctx, f, in, rec)
 		if err != nil && len(rec.events) == 0 {
-			return err
+			return errors.Join(err, f.out.close())
 		}
 		late = append(late, err)
 		if f.failFast && rec.failed {
 			stop(errors.New("stopped: a cell of another matrix failed first"))
 		}
 	}
+	late = append(late, orInfra(a.archive(ctx, f)), orInfra(f.out.close()))
 	return errors.Join(append([]error{a.finish(f.json, report.Fold(rec.events))}, late...)...)
+}
+
+// archive writes the archives that were asked for, of all matrices' images.
+func (a *app) archive(ctx context.Context, f *buildFlags) error {
+	if ctx.Err() != nil || len(f.out.archives) == 0 || len(f.out.images) == 0 {
+		return nil
+	}
+	display, err := newDisplay(a.stderr, f.progress)
+	if err != nil {
+		return err
+	}
+	defer display.close()
+	return f.out.archive(display)
 }
 
 // buildOne builds the cells of one matrix. An error beside events is what failed
@@ -155,9 +152,6 @@ func (a *app) buildOne(ctx context.Context, f *buildFlags, in *inputs, rec *reco
 	if !anyPlanned(cells) || ctx.Err() != nil {
 		(&forge.Run{Emit: rec.emit, Classify: classify}).Do(ctx, cells)
 		return nil
-	}
-	if err := checkOutput(f.output); err != nil {
-		return err
 	}
 	late, err := a.runBuild(ctx, f, in, &forge.Run{Emit: rec.emit}, cells)
 	return errors.Join(err, late)
@@ -177,6 +171,9 @@ func (r *recorder) emit(ev record.Event) {
 // runBuild has the engine, the store and the display up while the cells run. What
 // fails after that is late: the cells' results stand.
 func (a *app) runBuild(ctx context.Context, f *buildFlags, in *inputs, run *forge.Run, cells []forge.Cell) (late, err error) {
+	if err := f.out.open(); err != nil {
+		return nil, err
+	}
 	display, err := newDisplay(a.stderr, f.progress)
 	if err != nil {
 		return nil, err
@@ -193,7 +190,7 @@ func (a *app) runBuild(ctx context.Context, f *buildFlags, in *inputs, run *forg
 			return nil, errors.Join(err, work.close())
 		}
 	}
-	layout := newLayout(f.output)
+	layout := newLayout(f.out.dir)
 	var errs []error
 	emit := run.Emit
 	run.Emit = func(ev record.Event) {
@@ -205,6 +202,7 @@ func (a *app) runBuild(ctx context.Context, f *buildFlags, in *inputs, run *forg
 	run.Fetcher, run.Builder = forge.Once(work), &cellBuilder{work: work, in: in, flags: f}
 	run.Jobs, run.FailFast, run.Classify = f.jobs, f.failFast, classify
 	run.Do(ctx, cells)
+	f.out.add(in.matrix.Name.Value, layout.added)
 	display.close()
 	if late = errors.Join(append(errs, layout.write(), work.close())...); late != nil {
 		late = infra(late)
@@ -222,7 +220,7 @@ type cellBuilder struct {
 // Build is forge's Builder. Files that were damaged in the store are fetched anew,
 // and the build is tried once more.
 func (c *cellBuilder) Build(ctx context.Context, p *plan.Plan) (forge.Image, error) {
-	job := builder.Job{Plan: p, Sources: c.in.sources, Layout: c.flags.output, Push: c.flags.push, Status: c.work.display.status}
+	job := builder.Job{Plan: p, Sources: c.in.sources, Layout: c.flags.out.dir, Push: c.flags.push, Compression: c.flags.compress, Status: c.work.display.status}
 	img, err := c.work.builder.Build(ctx, job)
 	if errors.Is(err, builder.ErrDamaged) {
 		if _, serr := c.work.store.Sweep(ctx, p.Blobs()); serr != nil {

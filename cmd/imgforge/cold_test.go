@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/imgforge/imgforge/internal/builder"
+	"github.com/imgforge/imgforge/internal/imagetest"
 )
 
 // elsewhere is the small world, locked and fetched, with an empty engine. The
@@ -50,6 +51,14 @@ func TestColdBuild(t *testing.T) {
 		if row.Fetched != 0 {
 			t.Errorf("%s downloaded %d bytes", row.Cell, row.Fetched)
 		}
+	}
+	lazy := w
+	lazy.dist += "-estargz"
+	defer os.RemoveAll(lazy.dist)
+	r2 := start(t, isolated, env, lazy.args("build", "--json", "--only", "driver=525", "--compression", "estargz")...).result(t).wants(t, exitDone)
+	same := imagetest.Find(t, imagetest.Open(t, inCompression(t, "estargz").dist), cellA).Digest
+	if got := rows(t, r2)[0].Digest; got != same {
+		t.Errorf("in estargz, a cold build gives %s, want %s", got, same)
 	}
 	if !strings.Contains(r.stderr, "base: configure") {
 		t.Error("nothing was built, so nothing was shown")

@@ -60,9 +60,7 @@ func (l *layout) write() error {
 		return slices.ContainsFunc(l.added, func(n ocispecs.Descriptor) bool { return tagOf(n) == tagOf(d) })
 	})
 	index.Manifests = append(index.Manifests, l.added...)
-	slices.SortStableFunc(index.Manifests, func(a, b ocispecs.Descriptor) int {
-		return cmp.Compare(tagOf(a), tagOf(b))
-	})
+	slices.SortStableFunc(index.Manifests, byTag)
 	marker, _ := json.Marshal(ocispecs.ImageLayout{Version: ocispecs.ImageLayoutVersion})
 	if err := replaceFile(filepath.Join(l.dir, ocispecs.ImageLayoutFile), marker); err != nil {
 		return err
@@ -76,6 +74,8 @@ func (l *layout) write() error {
 }
 
 func tagOf(d ocispecs.Descriptor) string { return d.Annotations[ocispecs.AnnotationRefName] }
+
+func byTag(a, b ocispecs.Descriptor) int { return cmp.Compare(tagOf(a), tagOf(b)) }
 
 // replaceFile writes a file whole or not at all.
 func replaceFile(path string, data []byte) error {

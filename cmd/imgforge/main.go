@@ -49,6 +49,15 @@ func (e *exitError) Unwrap() error { return e.err }
 
 func infra(err error) error { return &exitError{exitInfra, err} }
 
+// orInfra is for errors that do not say another code themselves.
+func orInfra(err error) error {
+	var exit *exitError
+	if err == nil || errors.As(err, &exit) {
+		return err
+	}
+	return infra(err)
+}
+
 // codeOf is the exit code for an error; what does not say otherwise is bad input.
 func codeOf(err error) int {
 	var exit *exitError

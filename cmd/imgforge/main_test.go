@@ -32,7 +32,7 @@ type holder struct{ m *testing.M }
 func (h holder) Run() int {
 	var err error
 	if scratch = os.Getenv("IMGFORGE_TEST_DIR"); scratch != "" {
-		for _, name := range []string{"small.lock", "dist", "bin"} {
+		for _, name := range []string{"small.lock", "dist", "bin", "compressed"} {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(scratch, name)))
 		}
 	} else if scratch, err = os.MkdirTemp("", "if-"); err == nil {
@@ -59,7 +59,7 @@ func needsEngine(t *testing.T) {
 	if _, err := os.Stat(buildkitd()); err != nil {
 		t.Fatalf("no bin/buildkitd (%v); run `make setup build`", err)
 	}
-	for _, name := range []string{"runc", "ip", "unshare"} {
+	for _, name := range []string{"runc", "ip", "unshare", "podman"} {
 		if _, err := exec.LookPath(name); err != nil {
 			t.Fatalf("%v; run `make setup build`", err)
 		}

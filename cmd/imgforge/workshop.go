@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/docker/go-units"
 	"github.com/moby/buildkit/client/llb"
 	"github.com/spf13/pflag"
 
@@ -26,11 +27,37 @@ import (
 type engineFlags struct {
 	builder string
 	tls     string
+	budget  string
 }
 
 func (f *engineFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.builder, "builder", "", "BuildKit to use: unix://, tcp://, ssh://, docker-container://, podman-container://, kube-pod:// (default $BUILDKIT_HOST, else a buildkitd of our own)")
 	flags.StringVar(&f.tls, "builder-tls", "", "directory with ca.pem, cert.pem and key.pem for a tcp:// builder")
+	flags.StringVar(&f.budget, "cache-budget", "", "what our own buildkitd may keep, such as 50GB (default $IMGFORGE_CACHE_BUDGET, else up to 100GB or 80% of the disk)")
+}
+
+// paths are the programs of our own engine, and its budget.
+func (a *app) paths(budget string) (builder.Paths, error) {
+	p := builder.Paths{Buildkitd: a.env["IMGFORGE_BUILDKITD"], Runc: a.env["IMGFORGE_RUNC"]}
+	from := "--cache-budget"
+	if budget == "" {
+		budget, from = a.env["IMGFORGE_CACHE_BUDGET"], "IMGFORGE_CACHE_BUDGET"
+	}
+	if budget == "" {
+		return p, nil
+	}
+	var err error
+	p.Budget, err = parseSize(from, budget)
+	return p, err
+}
+
+// parseSize reads 20GB, 500MB and the like, as BuildKit does: in powers of 1024.
+func parseSize(from, text string) (int64, error) {
+	n, err := units.RAMInBytes(text)
+	if err != nil || n <= 0 {
+		return 0, fmt.Errorf("%s %q: give a size such as 20GB or 500MB", from, text)
+	}
+	return n, nil
 }
 
 // workshop is a store, the mirrors that fill it and the engine that builds from it.
@@ -58,7 +85,7 @@ func (a *app) openWorkshop(ctx context.Context, f *engineFlags, in *inputs, d *d
 	}
 	w.fetcher = &store.Fetcher{Store: w.store, Profiles: in.mirrors, Env: a.environment()}
 	if err := w.openEngine(ctx, a, f, filepath.Join(dir, "engine")); err != nil {
-		return nil, errors.Join(infra(err), w.close())
+		return nil, errors.Join(orInfra(err), w.close())
 	}
 	return w, nil
 }
@@ -69,13 +96,22 @@ func (w *workshop) openEngine(ctx context.Context, a *app, f *engineFlags, dir s
 		opt.Addr = a.env["BUILDKIT_HOST"]
 	}
 	if opt.Addr == "" {
+		paths, err := a.paths(f.budget)
+		if err != nil {
+			return &exitError{exitInput, err}
+		}
 		t := w.display.begin("start the engine")
-		engine, err := builder.Start(ctx, dir, builder.Paths{Buildkitd: a.env["IMGFORGE_BUILDKITD"], Runc: a.env["IMGFORGE_RUNC"]})
+		engine, err := builder.Start(ctx, dir, paths)
 		t.end(err)
 		if err != nil {
 			return err
 		}
-		w.closers = append(w.closers, engine.Close)
+		w.closers = append(w.closers, engine.Close, func() error {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return engine.KeepBudget(ctx)
+		})
 		url, stop, err := w.store.Serve(ctx, "127.0.0.1:0")
 		if err != nil {
 			return err
@@ -108,9 +144,12 @@ func classify(err error) record.Class {
 	var fetch *store.FetchError
 	var step *builder.StepError
 	var push *builder.PushError
+	var disk *builder.DiskError
 	switch {
 	case errors.As(err, &size):
 		return record.ClassPlan
+	case errors.As(err, &disk), errors.Is(err, builder.ErrDamaged):
+		return record.ClassEngine
 	case errors.As(err, &fetch):
 		return record.ClassMirror
 	case errors.As(err, &push):

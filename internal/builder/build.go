@@ -1,6 +1,7 @@
 package builder
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,11 +31,12 @@ type Image struct {
 
 // Job is one image to build.
 type Job struct {
-	Plan    *plan.Plan
-	Sources map[string][]byte // recipe files by name, for error excerpts
-	Layout  string            // OCI layout directory that receives the blobs
-	Push    string            // repository to push to by digest; may be empty
-	Status  chan<- *client.SolveStatus
+	Plan        *plan.Plan
+	Sources     map[string][]byte // recipe files by name, for error excerpts
+	Layout      string            // OCI layout directory that receives the blobs
+	Push        string            // repository to push to by digest; may be empty
+	Compression string            // one of Compressions; empty for the first
+	Status      chan<- *client.SolveStatus
 }
 
 // Build compiles the plan, runs it on the engine and exports the image. Every
@@ -52,10 +54,11 @@ func (b *Builder) Build(ctx context.Context, job Job) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	out, err := b.layout(job.Layout)
+	layout, err := b.layout(job.Layout)
 	if err != nil {
 		return Image{}, err
 	}
+	out := &export{Store: layout}
 	resp, err := b.solve(ctx, solveArgs{exports: b.exports(job, out), status: job.Status}, func(ctx context.Context, gw gateway.Client) (*gateway.Result, error) {
 		caps := gw.BuildOpts().LLBCaps
 		if err := caps.Supports(pb.CapMergeOp); err != nil {
@@ -66,10 +69,11 @@ func (b *Builder) Build(ctx context.Context, job Job) (Image, error) {
 			return nil, err
 		}
 		res.AddMeta(exptypes.ExporterImageConfigKey, g.Config)
+		out.built.Store(true)
 		return res, nil
 	})
 	if err != nil {
-		return Image{}, exportError(job, err)
+		return Image{}, out.explain(job, err)
 	}
 	img, err := readImage(ctx, out, resp.ExporterResponse)
 	if err == nil && job.Plan.Image != nil {
@@ -100,7 +104,7 @@ func checkLayers(base *plan.Image, img Image) error {
 // image the same wherever it is built; none rewrites what a layer holds.
 func (b *Builder) exports(job Job, out content.Store) []client.ExportEntry {
 	attrs := map[string]string{
-		"compression":       "zstd",
+		"compression":       cmp.Or(job.Compression, Compressions[0]),
 		"force-compression": strconv.FormatBool(job.Plan.Image == nil), // a base image's layers stay as they are
 		"oci-mediatypes":    "true",
 		"source-date-epoch": strconv.FormatInt(job.Plan.Epoch, 10),
@@ -150,10 +154,15 @@ func (b *Builder) solve(ctx context.Context, args solveArgs, build gateway.Build
 	if args.secrets != nil {
 		opt.Session = append(opt.Session, args.secrets)
 	}
-	resp, err := b.client.Build(ctx, opt, "imgforge", build, events)
+	var failed error // of build; the engine may answer with what came of it
+	resp, err := b.client.Build(ctx, opt, "imgforge", func(ctx context.Context, gw gateway.Client) (*gateway.Result, error) {
+		var res *gateway.Result
+		res, failed = build(ctx, gw)
+		return res, failed
+	}, events)
 	<-done
 	if err != nil {
-		return nil, watch.explain(ctx, err)
+		return nil, watch.explain(ctx, cmp.Or(failed, err))
 	}
 	return resp, nil
 }

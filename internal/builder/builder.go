@@ -47,7 +47,7 @@ type Builder struct {
 	blobURL string // loopback URL of the store; empty for an engine elsewhere
 
 	layoutsMu sync.Mutex
-	layouts   map[string]content.Store // by directory
+	layouts   map[string]*layout // by directory
 }
 
 // Options says how an engine gets its blobs.
@@ -73,6 +73,9 @@ func Connect(ctx context.Context, o Options) (*Builder, error) {
 		return nil, fmt.Errorf("%w: cannot use --builder %s: %w", ErrNoEngine, o.Addr, err)
 	}
 	info, err := c.Info(ctx)
+	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(cause, context.DeadlineExceeded) {
+		return nil, errors.Join(cause, c.Close())
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: the engine at %s does not answer: %w", ErrNoEngine, o.Addr, err), c.Close())
 	}
@@ -83,7 +86,7 @@ func Connect(ctx context.Context, o Options) (*Builder, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	return &Builder{client: c, store: o.Store, content: cs, blobURL: o.BlobURL, layouts: map[string]content.Store{}}, nil
+	return &Builder{client: c, store: o.Store, content: cs, blobURL: o.BlobURL, layouts: map[string]*layout{}}, nil
 }
 
 func checkEngine(addr, version string) error {

@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -32,12 +31,15 @@ type Engine struct {
 	exit   error         // how it ended; read only after done
 	lock   *flock.Flock
 	socket string
+	budget int64
 }
 
 // Paths names the programs an engine is made of; empty fields are looked up.
 type Paths struct {
 	Buildkitd string // beside imgforge, then on PATH
 	Runc      string // beside imgforge, then on PATH
+
+	Budget int64 // bytes its cache may take; 0 for BuildKit's own limits
 }
 
 // ErrNoEngine is wrapped when no engine can be started here at all: the cure is
@@ -59,7 +61,7 @@ func Start(ctx context.Context, dir string, paths Paths) (*Engine, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the engine's state directory: %w", err)
 	}
-	e := &Engine{Log: filepath.Join(dir, "buildkitd.log"), done: make(chan struct{}), lock: flock.New(filepath.Join(dir, "owner.lock"))}
+	e := &Engine{Log: filepath.Join(dir, "buildkitd.log"), done: make(chan struct{}), lock: flock.New(lockFile(dir)), budget: paths.Budget}
 	if err := e.own(dir); err != nil {
 		return nil, err
 	}
@@ -67,6 +69,10 @@ func Start(ctx context.Context, dir string, paths Paths) (*Engine, error) {
 		return nil, errors.Join(err, e.lock.Unlock())
 	}
 	if err := e.ready(ctx); err != nil {
+		_ = e.cmd.Process.Kill() // it may not listen to signals yet
+		return nil, errors.Join(noRoom(err, ""), e.Close())
+	}
+	if err := writeOwner(dir, Owner{PID: os.Getpid(), Engine: e.cmd.Process.Pid, Addr: e.Addr}); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil
@@ -79,11 +85,10 @@ func (e *Engine) own(dir string) error {
 		return fmt.Errorf("cannot lock %s: %w", dir, err)
 	}
 	if !got {
-		owner, _ := os.ReadFile(filepath.Join(dir, "owner.pid"))
-		return fmt.Errorf("%w: another imgforge (process %s) is using %s; wait for it, or give this run its own --state directory",
-			ErrNoEngine, strings.TrimSpace(string(owner)), dir)
+		return fmt.Errorf("%w: another imgforge (process %d) is using %s; wait for it, see `imgforge builder status`, or give this run its own --state directory",
+			ErrNoEngine, readOwner(dir).PID, dir)
 	}
-	return os.WriteFile(filepath.Join(dir, "owner.pid"), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600)
+	return writeOwner(dir, Owner{PID: os.Getpid()})
 }
 
 // spawn starts the child with mount and process namespaces of its own, so that
@@ -152,6 +157,10 @@ func (e *Engine) listenAt(dir string) error {
 }
 
 func (e *Engine) config(dir, runc string) []byte {
+	budget := ""
+	if e.budget > 0 {
+		budget = fmt.Sprintf("  maxUsedSpace = \"%d\"\n", e.budget)
+	}
 	return fmt.Appendf(nil, `root = %q
 [grpc]
   address = [%q]
@@ -160,10 +169,10 @@ func (e *Engine) config(dir, runc string) []byte {
 [worker.oci]
   enabled = true
   gc = true
-  binary = %q
+%s  binary = %q
 [worker.containerd]
   enabled = false
-`, filepath.Join(dir, "root"), e.Addr, e.traces(), runc)
+`, filepath.Join(dir, "root"), e.Addr, e.traces(), budget, runc)
 }
 
 // traces is a socket on which steps could reach buildkitd. It gives them one
@@ -185,7 +194,7 @@ func (e *Engine) ready(ctx context.Context) error {
 		case <-e.done:
 			return fmt.Errorf("%w: buildkitd ended at once (%v); the end of %s:\n%s", ErrNoEngine, e.exit, e.Log, tail(e.Log, 12))
 		case <-ctx.Done():
-			return e.silent(context.Cause(ctx))
+			return e.silent(ctx, context.Cause(ctx))
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
@@ -195,12 +204,15 @@ func (e *Engine) ready(ctx context.Context) error {
 	}
 	defer c.Close()
 	if _, err := c.Info(ctx); err != nil {
-		return e.silent(err)
+		return e.silent(ctx, err)
 	}
 	return os.Remove(e.traces())
 }
 
-func (e *Engine) silent(err error) error {
+func (e *Engine) silent(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.DeadlineExceeded) {
+		return cause // it was not given the time
+	}
 	return fmt.Errorf("%w: buildkitd does not answer on %s; see %s: %w", ErrNoEngine, e.Addr, e.Log, err)
 }
 
@@ -212,6 +224,16 @@ func (e *Engine) Ended() bool {
 	default:
 		return false
 	}
+}
+
+// KeepBudget prunes the cache to its budget. The engine's own collection comes a
+// minute after a build, when it has mostly ended.
+func (e *Engine) KeepBudget(ctx context.Context) error {
+	if e.budget == 0 || e.Ended() {
+		return nil
+	}
+	_, err := PruneCache(ctx, e.Addr, e.budget)
+	return err
 }
 
 // Close stops the child, politely and then not, and gives the directory back.

@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"syscall"
 
 	"github.com/moby/buildkit/client"
 	"github.com/moby/buildkit/exporter/containerimage/exptypes"
+	gatewaypb "github.com/moby/buildkit/frontend/gateway/pb"
 	"github.com/moby/buildkit/solver/errdefs"
 	"github.com/opencontainers/go-digest"
 	ocispecs "github.com/opencontainers/image-spec/specs-go/v1"
@@ -48,41 +50,55 @@ func (e *StepError) Unwrap() error { return e.Err }
 
 // reason is the engine's error without the command line it repeats.
 func reason(err error) string {
-	text := err.Error()
-	if i := strings.LastIndex(text, "did not complete successfully: "); i >= 0 {
-		return text[i+len("did not complete successfully: "):]
+	var exit *gatewaypb.ExitError
+	if errors.As(err, &exit) && exit.ExitCode != gatewaypb.UnknownExitStatus {
+		return fmt.Sprintf("exit code: %d", exit.ExitCode)
 	}
-	return text
+	return err.Error()
 }
 
-// ErrDamaged is wrapped when the engine refused bytes of the store because they
-// have another digest than the plan says.
-var ErrDamaged = errors.New("a file of the store is damaged")
+// ErrDamaged is wrapped when the engine could not use a file of the store. It
+// checks every byte, so most often one is wrong.
+var ErrDamaged = errors.New("the engine cannot use a file of the store")
+
+// DiskError is a step that the engine had no room for.
+type DiskError struct{ Err error }
+
+// Error says what to do.
+func (e *DiskError) Error() string {
+	return fmt.Sprintf("the engine's disk is full; make room, for example with `imgforge builder prune --all`, and run the same command again, "+
+		"or use a larger disk with --state: %s", e.Err)
+}
+
+// Unwrap gives the step that failed.
+func (e *DiskError) Unwrap() error { return e.Err }
+
+// diskFull is how the system, not BuildKit, says it, in a step's output too.
+var diskFull = strings.ToLower(syscall.ENOSPC.Error())
 
 // watch remembers the steps of one solve and the end of their output.
 type watch struct {
-	names  map[digest.Digest]string
-	logs   map[digest.Digest]*bytes.Buffer
-	failed digest.Digest
+	names    map[digest.Digest]string
+	logs     map[digest.Digest]*bytes.Buffer
+	cleaners map[digest.Digest]*cleaner
 }
 
 func newWatch() *watch {
-	return &watch{names: map[digest.Digest]string{}, logs: map[digest.Digest]*bytes.Buffer{}}
+	return &watch{names: map[digest.Digest]string{}, logs: map[digest.Digest]*bytes.Buffer{}, cleaners: map[digest.Digest]*cleaner{}}
 }
 
+// see takes in what the engine tells, and cleans output in place.
 func (w *watch) see(ev *client.SolveStatus) {
 	for _, v := range ev.Vertexes {
 		w.names[v.Digest] = v.Name
-		if v.Error != "" && w.failed == "" && !strings.Contains(v.Error, context.Canceled.Error()) {
-			w.failed = v.Digest
-		}
 	}
 	for _, l := range ev.Logs {
 		buf := w.logs[l.Vertex]
 		if buf == nil {
 			buf = &bytes.Buffer{}
-			w.logs[l.Vertex] = buf
+			w.logs[l.Vertex], w.cleaners[l.Vertex] = buf, &cleaner{}
 		}
+		l.Data = w.cleaners[l.Vertex].clean(l.Data)
 		buf.Write(l.Data)
 		if extra := buf.Len() - logKept; extra > 0 {
 			buf.Next(extra)
@@ -95,14 +111,17 @@ func (w *watch) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	}
-	if w.failed == "" {
-		return err
+	var failed *errdefs.VertexError
+	if !errors.As(err, &failed) {
+		return noRoom(err, "")
 	}
-	step := &StepError{Step: w.names[w.failed], Err: err}
-	if buf := w.logs[w.failed]; buf != nil {
+	id := digest.Digest(failed.Vertex.Digest)
+	step := &StepError{Step: w.names[id], Err: err}
+	if buf := w.logs[id]; buf != nil {
 		step.Log = buf.String()
 	}
-	if text := err.Error(); strings.Contains(text, "digest mismatch") || strings.Contains(text, "unexpected commit digest") {
+	var solve *errdefs.SolveError
+	if errors.As(err, &solve) && solve.Op.GetSource() != nil {
 		return fmt.Errorf("%w: %w", ErrDamaged, step)
 	}
 	for _, src := range errdefs.Sources(err) {
@@ -110,7 +129,15 @@ func (w *watch) explain(ctx context.Context, err error) error {
 			step.Pos = diag.Pos{File: src.Info.Filename, Line: int(src.Ranges[0].Start.Line)}
 		}
 	}
-	return step
+	return noRoom(step, step.Log)
+}
+
+// noRoom makes a DiskError of an error that is one.
+func noRoom(err error, log string) error {
+	if strings.Contains(strings.ToLower(err.Error()+log), diskFull) {
+		return &DiskError{err}
+	}
+	return err
 }
 
 // decodeDescriptor finds the manifest in what the exporter answered.

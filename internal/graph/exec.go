@@ -30,7 +30,7 @@ func (c *compiler) exec(name string, args []string, more ...llb.RunOption) []llb
 		llb.Hostname(hostname),
 		llb.AddMount("/tmp", llb.Scratch(), llb.Tmpfs()),
 		llb.AddMount("/run", llb.Scratch(), llb.Tmpfs()),
-		c.etc("hosts"),
+		c.etc("hosts", hosts),
 		llb.AddEnv("SOURCE_DATE_EPOCH", strconv.FormatInt(c.plan.Epoch, 10)),
 		llb.AddEnv("PYTHONHASHSEED", "0"),
 		llb.AddEnv("PYTHONDONTWRITEBYTECODE", "1"),
@@ -43,7 +43,7 @@ func (c *compiler) exec(name string, args []string, more ...llb.RunOption) []llb
 // offline is exec for steps whose results are kept: they do not see where the
 // engine's machine asks for names.
 func (c *compiler) offline(name string, args []string, more ...llb.RunOption) []llb.RunOption {
-	return append(c.exec(name, args, c.etc("resolv.conf")), more...)
+	return append(c.exec(name, args, c.etc("resolv.conf", "")), more...)
 }
 
 // untraced runs a command without what traced names.
@@ -56,10 +56,10 @@ func untraced(args []string) []string {
 }
 
 // etc mounts our own file over one that BuildKit writes for every step: it drops
-// its mount for one of the step's at the same place.
-func (c *compiler) etc(name string) llb.RunOption {
+// its mount for one of the step's at the same place. Each is a state of its own,
+// for BuildKit cannot tell of a failed step that mounts one twice.
+func (c *compiler) etc(name, content string) llb.RunOption {
 	when := llb.WithCreatedTime(time.Unix(c.plan.Epoch, 0).UTC())
-	files := llb.Scratch().File(llb.Mkfile("/hosts", 0o644, []byte(hosts), when).
-		Mkfile("/resolv.conf", 0o644, nil, when), llb.WithCustomName("etc of every step"))
-	return llb.AddMount("/etc/"+name, files, llb.SourcePath("/"+name), llb.Readonly)
+	file := llb.Scratch().File(llb.Mkfile("/"+name, 0o644, []byte(content), when), llb.WithCustomName("etc: "+name))
+	return llb.AddMount("/etc/"+name, file, llb.SourcePath("/"+name), llb.Readonly)
 }
