@@ -123,11 +123,15 @@ func PlainCUDA(torch string) (string, bool) {
 	return r.plain, ok
 }
 
-// TorchRequirement is the PEP 508 requirement that gets torch built for cuda:
-// plain where the plain wheel carries that CUDA, else with the local part, so
-// that no solver can take the wheel of another CUDA.
-func TorchRequirement(torch, cuda string) string {
-	if plain, ok := PlainCUDA(torch); ok && plain == cuda {
+// TorchRequirement is the PEP 508 requirement that gets torch built for cuda on
+// linux/amd64: plain where the plain wheel carries that CUDA, else with the local
+// part, so that no solver can take the wheel of another CUDA.
+func TorchRequirement(torch, cuda string) string { return TorchRequirementOn(torch, cuda, AMD64) }
+
+// TorchRequirementOn is TorchRequirement on a platform. The plain wheels of other
+// platforms than linux/amd64 have no CUDA at all, so there it is never plain.
+func TorchRequirementOn(torch, cuda, platform string) string {
+	if plain, ok := PlainCUDA(torch); ok && plain == cuda && platform == AMD64 {
 		return "torch==" + torch
 	}
 	return "torch==" + torch + "+" + local(cuda)

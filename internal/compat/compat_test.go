@@ -123,6 +123,15 @@ func TestPlainWheel(t *testing.T) {
 	}
 }
 
+// TestArm64IsMarked: its plain wheels are for the CPU.
+func TestArm64IsMarked(t *testing.T) {
+	for platform, want := range map[string]string{AMD64: "torch==2.9.1", ARM64: "torch==2.9.1+cu128"} {
+		if got := TorchRequirementOn("2.9.1", "12.8", platform); got != want {
+			t.Errorf("%s: %s; want %s", platform, got, want)
+		}
+	}
+}
+
 // TestCu118IsMarked: a cu118 torch never comes by a bare name (pypa/pip#8606).
 func TestCu118IsMarked(t *testing.T) {
 	for _, torch := range torchesFor("11.8") {

@@ -138,7 +138,7 @@ func varsOf(cell matrix.Cell) recipe.Vars {
 
 // buildVars is what templates may name of the cell's torch.
 func buildVars(cell matrix.Cell) recipe.Vars {
-	vars := recipe.Vars{"torch.requirement": compat.TorchRequirement(cell.Torch, cell.CUDA)}
+	vars := recipe.Vars{"torch.requirement": compat.TorchRequirementOn(cell.Torch, cell.CUDA, cell.Platform)}
 	if t, err := compat.Lookup(cell.Torch, cell.CUDA); err == nil {
 		vars["torchvision"], vars["torchaudio"] = t.Torchvision, t.Torchaudio
 	}
