@@ -89,7 +89,8 @@ func NameOf(requirement string) string {
 }
 
 // Package is the name and version of what an entry's file holds: a Debian
-// package, or a distribution by its normalized name. Other entries have none.
+// package, or a distribution by its normalized name. Of a base that was made
+// elsewhere it is the key, and for a version the beginning of its hash.
 func (e Entry) Package() (name, version string) {
 	switch e.Kind {
 	case Deb:
@@ -102,6 +103,8 @@ func (e Entry) Package() (name, version string) {
 		_, pin, _ := strings.Cut(e.Value, ":")
 		name, version, _ = strings.Cut(pin, "==")
 		return NameOf(name), version
+	case Image, Rootfs:
+		return e.Key, fmt.Sprintf("%.12s", strings.TrimPrefix(e.Hash, "sha256:"))
 	}
 	return e.Key, ""
 }

@@ -60,7 +60,7 @@ func (f *File) reasons(n *Need, picked []Entry, target string) []Reason {
 type root struct{ asked, name string }
 
 // rootsOf are what a request asks for; of a base, Python, apt and whatever no
-// other package needs, and of tools all.
+// other package needs; of tools, and of a base made elsewhere, all.
 func rootsOf(r Request, picked []Entry, edges map[string][]string) []root {
 	var out []root
 	switch r.Kind {
@@ -81,6 +81,9 @@ func rootsOf(r Request, picked []Entry, edges map[string][]string) []root {
 		}
 		for _, e := range picked {
 			name, _ := e.Package()
+			if e.Kind == Image || e.Kind == Rootfs {
+				out = append(out, root{"", name})
+			}
 			if len(edges) > 0 && (!needed[name] || name == "python3" || name == "apt") || r.Kind == "tools" {
 				out = append(out, root{"", name})
 			}

@@ -136,3 +136,20 @@ func TestDiff(t *testing.T) {
 		t.Errorf("nothing moved, but %v", same)
 	}
 }
+
+// The parts of a base that was made elsewhere have no versions but their hashes.
+func TestDiffOfBases(t *testing.T) {
+	n := Need{Set: "base/debian-00000001", Request: Request{Kind: "base", Image: "x"}, Cells: []string{"a"}}
+	part := func(hash string) *File {
+		return (&File{}).Updated([]Need{n}, nil, Change{Epoch: "1735689600", Sets: map[string][]Entry{
+			n.Set: {{Kind: Image, Key: "debian_amd64_config", Value: "application/vnd.oci.image.config.v1+json", Size: 7, Hash: hash}},
+		}})
+	}
+	got := Diff(part(hexA), part(hexB), []Need{n})
+	if len(got) != 1 || got[0].Old != "aaaaaaaaaaaa" || got[0].New != "bbbbbbbbbbbb" {
+		t.Errorf("%+v", got)
+	}
+	if why := part(hexA).Why([]Need{n}, "debian_amd64_config"); len(why) != 1 || len(why[0].Chain) != 1 {
+		t.Errorf("%+v", why)
+	}
+}
