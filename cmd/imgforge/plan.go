@@ -134,11 +134,25 @@ func (a *app) showPlans(f *planFlags, p *planned) error {
 // unplanned says why cells have no plan.
 func (a *app) unplanned(cells []forge.Cell) error {
 	failed := 0
+	var reasons []string
+	tags := map[string][]string{} // by reason
 	for _, c := range cells {
-		if c.Err != nil {
-			failed++
-			fmt.Fprintf(a.stderr, "%s: %v\n", c.Tag, c.Err)
+		if c.Err == nil {
+			continue
 		}
+		failed++
+		reason := c.Err.Error()
+		if tags[reason] == nil {
+			reasons = append(reasons, reason)
+		}
+		tags[reason] = append(tags[reason], c.Tag)
+	}
+	for _, reason := range reasons { // once, however many cells it strikes
+		more := ""
+		if n := len(tags[reason]); n > 1 {
+			more = fmt.Sprintf(" and %d more", n-1)
+		}
+		fmt.Fprintf(a.stderr, "%s%s: %s\n", tags[reason][0], more, reason)
 	}
 	if failed > 0 {
 		return &exitError{exitInput, fmt.Errorf("%d of %d cells have no plan", failed, len(cells))}

@@ -68,7 +68,7 @@ func pickAll(cell matrix.Cell, questions []asked, locked *lock.File, stale *diag
 		case err != nil:
 			stale.Add(cell.Pos, relock, "%s", err)
 		case !ok:
-			stale.Add(cell.Pos, relock, "cell %s: nothing is locked for its %s (%s)", cell.Tag, q.request.Kind, q.set)
+			stale.Add(cell.Pos, relock, "nothing is locked for its %s (%s)", q.request.Kind, q.set)
 		}
 		for _, e := range entries {
 			out[q.request.Kind] = append(out[q.request.Kind], blobOf(e))
@@ -92,7 +92,7 @@ func conflicts(cell matrix.Cell, wheels []Blob, bad *diag.List) {
 		names[i] = DistributionOf(w)
 	}
 	for _, c := range compat.Conflicts(names) {
-		bad.Add(cell.Pos, "keep one of the two", "cell %s: %s", cell.Tag, c)
+		bad.Add(cell.Pos, "keep one of the two", "%s", c)
 	}
 }
 

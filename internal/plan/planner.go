@@ -61,13 +61,13 @@ type planner struct {
 	set      *recipe.Set
 	locked   *lock.File
 	lists    map[string]*list
-	asked    map[key][]asked
+	asked    map[key]*asking
 	drafts   map[key]*draft
 	settings map[settingKey]*setting
 }
 
 func newPlanner(set *recipe.Set, locked *lock.File) *planner {
-	return &planner{set: set, locked: locked, lists: map[string]*list{}, asked: map[key][]asked{}, drafts: map[key]*draft{},
+	return &planner{set: set, locked: locked, lists: map[string]*list{}, asked: map[key]*asking{}, drafts: map[key]*draft{},
 		settings: map[settingKey]*setting{}}
 }
 
@@ -76,6 +76,7 @@ type list struct {
 	recipes []*recipe.Recipe
 	names   []string // what the templates of their packages and commands name
 	env     []string // what those of their environment name
+	err     error    // why they do not go together
 }
 
 // key is everything of a cell that its packages and steps depend on.
@@ -98,6 +99,12 @@ type asked struct {
 	request lock.Request
 }
 
+// asking is all that cells ask, or why they cannot.
+type asking struct {
+	questions []asked
+	err       error
+}
+
 // draft is a plan without tag and configuration, which many cells share.
 type draft struct {
 	Plan
@@ -107,6 +114,7 @@ type draft struct {
 	lock    string
 	created string
 	json    []byte // the canonical JSON between tag and configuration
+	err     error  // why there is no plan
 }
 
 // setting is a draft with a configuration without labels.
@@ -123,12 +131,9 @@ func (p *planner) keyOf(cell matrix.Cell) (key, error) {
 	}
 	l := p.lists[names.String()]
 	if l == nil {
-		recipes, err := recipesOf(cell, p.set)
-		if err != nil {
-			return key{}, err
-		}
-		l = &list{recipes: recipes}
-		for _, rec := range recipes {
+		l = &list{}
+		l.recipes, l.err = recipesOf(cell, p.set)
+		for _, rec := range l.recipes {
 			for _, v := range rec.Env {
 				l.env = append(l.env, recipe.Names(v.Value)...)
 			}
@@ -136,6 +141,9 @@ func (p *planner) keyOf(cell matrix.Cell) (key, error) {
 		}
 		l.names, l.env = sortedSet(l.names), sortedSet(l.env)
 		p.lists[names.String()] = l
+	}
+	if l.err != nil {
+		return key{}, l.err
 	}
 	return key{l, cell.Base, cell.BaseName, cell.Platform, cell.CUDA, cell.Torch, cell.Python, valuesOf(cell, l.names)}, nil
 }
@@ -157,19 +165,17 @@ func (p *planner) ask(cell matrix.Cell) ([]asked, error) {
 	if err != nil {
 		return nil, err
 	}
-	if got, ok := p.asked[k]; ok {
-		return got, nil
+	a := p.asked[k]
+	if a == nil {
+		a = &asking{}
+		r, err := requestsFor(cell, k.list.recipes)
+		for _, request := range r.asked() {
+			a.questions = append(a.questions, asked{request.Set(), request})
+		}
+		a.err = err
+		p.asked[k] = a
 	}
-	r, err := requestsFor(cell, k.list.recipes)
-	if err != nil {
-		return nil, err
-	}
-	var out []asked
-	for _, request := range r.asked() {
-		out = append(out, asked{request.Set(), request})
-	}
-	p.asked[k] = out
-	return out, nil
+	return a.questions, a.err
 }
 
 func (p *planner) draft(cell matrix.Cell) (*draft, error) {
@@ -178,18 +184,16 @@ func (p *planner) draft(cell matrix.Cell) (*draft, error) {
 		return nil, err
 	}
 	if d, ok := p.drafts[k]; ok {
-		return d, nil
+		return d, d.err
 	}
 	questions, err := p.ask(cell)
 	if err != nil {
 		return nil, err
 	}
 	d := &draft{list: k.list, build: buildVars(cell), archs: strings.Join(compat.Archs(cell.Torch, cell.CUDA), " ")}
-	if err := d.fill(cell, questions, p.locked); err != nil {
-		return nil, err
-	}
+	d.err = d.fill(cell, questions, p.locked)
 	p.drafts[k] = d
-	return d, nil
+	return d, d.err
 }
 
 func (p *planner) setting(cell matrix.Cell) (*setting, error) {
