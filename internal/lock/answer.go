@@ -47,6 +47,11 @@ func (f *File) judge(set string, r Request, picked []Entry) error {
 			return slices.ContainsFunc(below, func(e Entry) bool { n, _ := e.Package(); return n == name })
 		})
 	}
+	if len(lacks) == 0 {
+		if name := f.lost(picked); name != "" {
+			lacks = []string{name}
+		}
+	}
 	if len(lacks) > 0 {
 		return fmt.Errorf("the lock's answer to %s lacks %s", set, strings.Join(lacks, ", "))
 	}

@@ -38,6 +38,9 @@ func TestAnswer(t *testing.T) {
 		{name: "a deb is lost", of: debs, want: "lacks zsh", edit: func(s map[string][]Entry) { s[debs.Set()] = []Entry{debOf("other", "1")} }},
 		{name: "a deb of the base is lost", of: debs, want: "lacks git", edit: func(s map[string][]Entry) { s[base.Set()] = s[base.Set()][:2] }},
 		{name: "the base has no Python", of: base, want: "lacks python3", edit: func(s map[string][]Entry) { s[base.Set()] = s[base.Set()][:1] }},
+		{name: "a dependency is lost", of: wheels, want: "lacks else, which numpy-1-py3-none-any.whl needs", edit: func(s map[string][]Entry) {
+			s[wheels.Set()] = s[wheels.Set()][:2]
+		}},
 		{name: "two versions", of: debs, want: "zsh twice", edit: func(s map[string][]Entry) { s[debs.Set()] = append(s[debs.Set()], debOf("zsh", "6")) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -49,7 +52,12 @@ func TestAnswer(t *testing.T) {
 				c.edit(sets)
 			}
 			needs := []Need{{Set: base.Set()}, {Set: debs.Set()}, {Set: wheels.Set()}}
-			f, err := Parse("x.lock", (&File{}).Updated(needs, nil, Change{Sets: sets, Epoch: "1735689600"}).Format())
+			made := (&File{}).Updated(needs, nil, Change{Sets: sets, Epoch: "1735689600"})
+			needsElse, _ := RequiresOf(wheelOf("numpy", hexA).Key, []string{"else"})
+			if slices.ContainsFunc(sets[wheels.Set()], func(e Entry) bool { return e.Is("numpy") }) {
+				made.Put(needsElse)
+			}
+			f, err := Parse("x.lock", made.Format())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -60,3 +60,73 @@ func (f *File) needsOf(picked []Entry) map[string][]string {
 	}
 	return out
 }
+
+// lost is a package that one of some files needs and of which the lock has no
+// file at all, or "". So lines of packages fail by it that nobody names.
+func (f *File) lost(picked []Entry) string {
+	have, kinds := f.files(), map[string]Kind{}
+	for _, e := range picked {
+		kinds[e.Key] = e.Kind
+	}
+	for _, e := range f.Entries {
+		kind, ok := kinds[e.Key]
+		if e.Kind != Requires || !ok {
+			continue
+		}
+		for name := range strings.SplitSeq(e.Value, ",") {
+			if !have[file{kind, name}] {
+				return name + ", which " + e.Key + " needs"
+			}
+		}
+	}
+	return ""
+}
+
+// file is a package that a lock has a file of.
+type file struct {
+	kind Kind
+	name string
+}
+
+func (f *File) files() map[file]bool {
+	out := map[file]bool{}
+	for _, e := range f.Entries {
+		if isBlob(e.Kind) {
+			name, _ := e.Package()
+			out[file{e.Kind, name}] = true
+		}
+	}
+	return out
+}
+
+// prune takes out of requires lines what went with a change, such as what an extra
+// brought that nobody asks for now. What was lost before stays, unless the file
+// that needs it was just chosen anew: a lock that could not be mended stays broken.
+func (f *File) prune(before *File, c Change) {
+	had, have, kinds, chosen := before.files(), f.files(), map[string]Kind{}, map[string]bool{}
+	for _, e := range f.Entries {
+		if isBlob(e.Kind) {
+			kinds[e.Key] = e.Kind
+		}
+	}
+	for _, entries := range c.Sets {
+		for _, e := range entries {
+			chosen[e.Key] = true
+		}
+	}
+	var left []Entry
+	for _, e := range f.Entries {
+		if e.Kind == Requires {
+			names := slices.DeleteFunc(strings.Split(e.Value, ","), func(name string) bool {
+				of := file{kinds[e.Key], name}
+				return !have[of] && (had[of] || chosen[e.Key])
+			})
+			var some bool
+			if e, some = RequiresOf(e.Key, names); !some {
+				continue
+			}
+		}
+		left = append(left, e)
+	}
+	f.Entries = left
+}

@@ -97,6 +97,7 @@ func (f *File) Updated(needs []Need, recipes map[string]string, c Change) *File 
 		sets[n.Set] = true
 	}
 	next.Keep(sets, keysOf(recipes))
+	next.prune(f, c)
 	return next
 }
 

@@ -153,3 +153,39 @@ func TestDiffOfBases(t *testing.T) {
 		t.Errorf("%+v", why)
 	}
 }
+
+// What went with a change is not needed any more; what was lost is, until the file
+// that needs it is chosen anew.
+func TestPrune(t *testing.T) {
+	f, needs := explained(t)
+	wheels := needs[2]
+	line := func(f *File) string {
+		for _, e := range f.Entries {
+			if e.Kind == Requires && strings.HasPrefix(e.Key, "torch-") {
+				return e.Value
+			}
+		}
+		return ""
+	}
+	torch := []Entry{wheelOf("torch", hexA), wheelOf("pandas", hexA), wheelOf("matplotlib", hexA), wheelOf("numpy", hexA)}
+	answered := Change{Sets: map[string][]Entry{wheels.Set: torch}}
+	if got := line(f.Updated(needs, nil, answered)); got != "" {
+		t.Errorf("chosen anew without it, torch still needs %s", got)
+	}
+	broken := &File{}
+	for _, e := range f.Entries {
+		if !strings.Contains(e.Key+e.Value, "jinja2-") {
+			broken.Entries = append(broken.Entries, e)
+		}
+	}
+	if missing, _ := broken.Compare(needs, nil); len(missing) != 1 || !strings.Contains(missing[0], "lacks jinja2, which torch-1-py3-none-any.whl needs") {
+		t.Errorf("missing: %q", missing)
+	}
+	next := broken.Updated(needs, nil, Change{})
+	if missing, _ := next.Compare(needs, nil); line(next) != "jinja2" || len(missing) != 1 {
+		t.Errorf("a lock that could not be mended counts as whole: %q", missing)
+	}
+	if got := line(broken.Updated(needs, nil, answered)); got != "" {
+		t.Errorf("mended, torch still needs %s", got)
+	}
+}
