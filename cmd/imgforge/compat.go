@@ -146,6 +146,7 @@ type compatRow struct {
 type buildFacts struct {
 	compat.Torch
 	Requirement string       `json:"requirement"` // for pip
+	Lockable    []string     `json:"lockable"`    // the Pythons that it can be locked for
 	Driver      compat.Floor `json:"driver"`
 	Archs       []string     `json:"archs"`
 	Platforms   []string     `json:"platforms"`
@@ -153,8 +154,19 @@ type buildFacts struct {
 
 func factsOfBuild(b compat.Torch) *buildFacts {
 	floor, _ := compat.FloorOf(b.CUDA)
+	lockable := b.Pythons
+	if plain, _ := compat.PlainCUDA(b.Version); plain != b.CUDA {
+		lockable = slices.DeleteFunc(slices.Clone(b.Pythons), func(python string) bool {
+			_, known := compat.IndexWheel(b.Version, b.CUDA, python)
+			return !known
+		})
+	}
+	if len(lockable) == 0 {
+		lockable = nil
+	}
 	return &buildFacts{
-		Torch: b, Requirement: compat.TorchRequirement(b.Version, b.CUDA), Driver: floor,
+		Lockable: lockable,
+		Torch:    b, Requirement: compat.TorchRequirement(b.Version, b.CUDA), Driver: floor,
 		Archs: compat.Archs(b.Version, b.CUDA), Platforms: compat.Platforms(b.Version, b.CUDA),
 	}
 }

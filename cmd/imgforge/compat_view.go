@@ -91,7 +91,7 @@ func (v compatView) header() []string {
 		head = []string{"CELL"}
 	}
 	if v.detailed && !v.cells() {
-		head = append(head, "PYTHON", "CUDNN", "NCCL", "TRITON", "PIP")
+		head = append(head, "PYTHON", "CUDNN", "NCCL", "TRITON", "WHEEL")
 	}
 	if !v.judged {
 		head = append(head, "DRIVER", "ALL OF IT", "RUNS ON")
@@ -147,7 +147,7 @@ func (v compatView) columns(r compatRow) []string {
 	b := cmp.Or(r.Build, &buildFacts{})
 	var out []string
 	if v.detailed && !v.cells() {
-		out = append(out, span(b.Pythons), cmp.Or(b.CuDNN, "-"), cmp.Or(b.NCCL, "-"), cmp.Or(b.Triton, "-"), pip(b))
+		out = append(out, span(b.Pythons), cmp.Or(b.CuDNN, "-"), cmp.Or(b.NCCL, "-"), cmp.Or(b.Triton, "-"), wheel(b))
 	}
 	if !v.judged {
 		f, _ := compat.FloorOf(r.CUDA)
@@ -156,16 +156,19 @@ func (v compatView) columns(r compatRow) []string {
 	return out
 }
 
-// pip tells which wheel pip is asked for: the one with that local part, or the
-// plain one.
-func pip(b *buildFacts) string {
-	if b.Requirement == "" {
+// wheel tells which torch wheel is taken: the plain one, or the one with that local
+// part, which can be locked only where its hash is known.
+func wheel(b *buildFacts) string {
+	_, local, marked := strings.Cut(b.Requirement, "+")
+	switch {
+	case b.Requirement == "":
 		return "-"
+	case !marked:
+		return "plain"
+	case b.Lockable == nil:
+		return "+" + local + ", cannot be locked"
 	}
-	if _, local, marked := strings.Cut(b.Requirement, "+"); marked {
-		return "+" + local
-	}
-	return "plain"
+	return "+" + local
 }
 
 // whats are the clauses of a row's findings.
