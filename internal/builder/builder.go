@@ -64,29 +64,47 @@ func Connect(ctx context.Context, o Options) (*Builder, error) {
 	if err := log.SetLevel("error"); err != nil {
 		return nil, err
 	}
-	var opts []client.ClientOpt
-	if o.TLSDir != "" {
-		opts = append(opts, client.WithServerConfig("", o.TLSDir+"/ca.pem"), client.WithCredentials(o.TLSDir+"/cert.pem", o.TLSDir+"/key.pem"))
-	}
-	c, err := client.New(ctx, o.Addr, opts...)
+	c, err := connect(ctx, o.Addr, o.TLSDir)
 	if err != nil {
-		return nil, fmt.Errorf("%w: cannot use --builder %s: %w", ErrNoEngine, o.Addr, err)
-	}
-	info, err := c.Info(ctx)
-	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(cause, context.DeadlineExceeded) {
-		return nil, errors.Join(cause, c.Close())
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%w: the engine at %s does not answer: %w", ErrNoEngine, o.Addr, err), c.Close())
-	}
-	if err := checkEngine(o.Addr, info.BuildkitVersion.Version); err != nil {
-		return nil, errors.Join(err, c.Close())
+		return nil, err
 	}
 	cs, err := contentlocal.NewStore(o.Store.Dir())
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return &Builder{client: c, store: o.Store, content: cs, blobURL: o.BlobURL, layouts: map[string]*layout{}}, nil
+}
+
+// connect dials an engine and checks it.
+func connect(ctx context.Context, addr, tlsDir string) (*client.Client, error) {
+	var opts []client.ClientOpt
+	if tlsDir != "" {
+		opts = append(opts, client.WithServerConfig("", tlsDir+"/ca.pem"), client.WithCredentials(tlsDir+"/cert.pem", tlsDir+"/key.pem"))
+	}
+	c, err := client.New(ctx, addr, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("%w: cannot use --builder %s: %w", ErrNoEngine, addr, err)
+	}
+	info, err := c.Info(ctx)
+	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(cause, context.DeadlineExceeded) {
+		return nil, errors.Join(cause, c.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: the engine at %s does not answer: %w", ErrNoEngine, addr, err), c.Close())
+	}
+	if err := checkEngine(addr, info.BuildkitVersion.Version); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// Try dials an engine, refuses one that cannot build what we make, and hangs up.
+func Try(ctx context.Context, addr, tlsDir string) error {
+	c, err := connect(ctx, addr, tlsDir)
+	if err != nil {
+		return err
+	}
+	return c.Close()
 }
 
 func checkEngine(addr, version string) error {

@@ -141,7 +141,7 @@ func TestRuntimeVersions(t *testing.T) {
 		"":                                    "neither runc nor crun",
 	}
 	for banner, want := range tests {
-		err := checkRuntime("/usr/sbin/x", banner)
+		err := CheckRuntime("/usr/sbin/x", banner)
 		switch {
 		case want == "" && err != nil:
 			t.Errorf("%q was refused: %v", banner, err)

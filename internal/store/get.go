@@ -30,6 +30,9 @@ func newClient(perHost int, env Environment) *http.Client {
 	return &http.Client{Transport: t}
 }
 
+// Client is what asks mirrors: proxies and certificate authorities come from env.
+func Client(env Environment) *http.Client { return newClient(2, env) }
+
 // get asks a mirror for u. The body must be closed. Errors are *failure, or the
 // context's own.
 func (r *run) get(ctx context.Context, p *Profile, u *url.URL, header http.Header) (*http.Response, error) {
