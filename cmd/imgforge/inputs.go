@@ -13,7 +13,9 @@ import (
 	"github.com/imgforge/imgforge/internal/diag"
 	"github.com/imgforge/imgforge/internal/lock"
 	"github.com/imgforge/imgforge/internal/matrix"
+	"github.com/imgforge/imgforge/internal/plan"
 	"github.com/imgforge/imgforge/internal/recipe"
+	"github.com/imgforge/imgforge/internal/registry"
 	"github.com/imgforge/imgforge/internal/store"
 	matrices "github.com/imgforge/imgforge/matrix"
 	"github.com/imgforge/imgforge/recipes"
@@ -27,6 +29,7 @@ type inputFlags struct {
 	only     []string
 	mirrors  []string
 	profile  string
+	hubs     []string // mirrors of registries
 
 	matrix string // the one of matrices that is being loaded
 
@@ -40,6 +43,7 @@ func (f *inputFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.recipes, "recipes", nil, "directory of your own recipes; one of a built-in's name replaces it (repeatable)")
 	flags.StringArrayVar(&f.only, "only", nil, "build only the cells that match, such as 'cuda=12.1,torch=~2.3' (repeatable: any may match)")
 	flags.StringSliceVar(&f.mirrors, "mirrors", nil, "mirror profiles to download from, best first (default: the matrix's)")
+	flags.StringArrayVar(&f.hubs, "registry-mirror", nil, "where to ask before a registry for base images, as REGISTRY=HOST[/PREFIX], such as docker.io=hub.example.cn (repeatable)")
 	flags.StringVar(&f.profile, "mirror-file", "", "YAML file of your own mirror profiles, used before all others unless --mirrors orders them")
 }
 
@@ -50,9 +54,10 @@ type inputs struct {
 	all      []matrix.Cell
 	holes    []matrix.Hole // cells that cannot work, which the matrix skips
 	recipes  *recipe.Set
-	mirrors  []store.Profile // best first
-	lock     *lock.File      // empty when there is none yet
-	shipped  bool            // the lock is built in, so it cannot be written
+	mirrors  []store.Profile // best first; then where the bases lie
+	images   *registry.Client
+	lock     *lock.File // empty when there is none yet
+	shipped  bool       // the lock is built in, so it cannot be written
 	lockPath string
 	sources  map[string][]byte // recipe files by name
 }
@@ -115,8 +120,28 @@ func (f *inputFlags) load(env store.Environment) (*inputs, error) {
 	if err := bad.Err(); err != nil {
 		return nil, err
 	}
+	if err := in.findBases(f.hubs); err != nil {
+		return nil, err
+	}
 	in.cells, err = f.choose(in.all)
 	return in, err
+}
+
+// findBases takes in what the lock knows of bases made elsewhere, and where their
+// files lie.
+func (in *inputs) findBases(hubs []string) error {
+	mirrors, err := parseRegistryMirrors(hubs)
+	if err != nil {
+		return err
+	}
+	in.images = &registry.Client{Mirrors: mirrors}
+	places, err := basePlaces(in.all, in.images)
+	if err != nil {
+		return err
+	}
+	in.mirrors = append(in.mirrors, places...)
+	in.all, err = plan.Inspect(in.all, in.lock)
+	return err
 }
 
 // readMatrix reads the matrix: a file, else the one that was shipped under its name.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -149,6 +150,10 @@ func (in *inputs) recipeHashes(cells []matrix.Cell) map[string]string {
 }
 
 func (a *app) lock(ctx context.Context, f *lockFlags, in *inputs) error {
+	bases, err := a.lockBases(ctx, f, in)
+	if err != nil {
+		return err
+	}
 	all, err := plan.Needs(in.all, in.recipes)
 	if err != nil {
 		return err
@@ -162,12 +167,14 @@ func (a *app) lock(ctx context.Context, f *lockFlags, in *inputs) error {
 	if err != nil {
 		return err
 	}
+	ask = slices.DeleteFunc(ask, madeElsewhere)
 	result := &resolve.Result{}
 	if len(ask) > 0 {
 		if result, err = a.resolve(ctx, f, in, ask); err != nil {
 			return err
 		}
 	}
+	result.Answers, result.Failures = slices.Concat(bases.Answers, result.Answers), slices.Concat(bases.Failures, result.Failures)
 	next := in.lock.Updated(all, in.recipeHashes(in.all), changeOf(result))
 	if !f.dryRun {
 		if err := replaceFile(in.lockPath, next.Format()); err != nil {
@@ -220,6 +227,8 @@ func (a *app) resolve(ctx context.Context, f *lockFlags, in *inputs, ask []lock.
 	r := &resolve.Resolver{
 		Fetcher:  work.metadata(),
 		Runner:   work.runner(),
+		Images:   finder{in.images},
+		Bases:    lockedBases(in.all, in.lock),
 		Path:     work.store.Path,
 		Indexes:  work.indexes(),
 		NoIndex:  work.fetcher.NoIndex(),

@@ -64,9 +64,9 @@ func (c Change) brings(f *File) bool {
 	return false
 }
 
-// Updated returns a copy of the lock with the change taken in and everything
-// dropped that no need asks for. Answers of sets outside the change stay.
-func (f *File) Updated(needs []Need, recipes map[string]string, c Change) *File {
+// With returns a copy of the lock with the change taken in. Answers of sets
+// outside the change stay.
+func (f *File) With(c Change) *File {
 	next := &File{Entries: slices.Clone(f.Entries)}
 	for _, set := range c.Unsolved {
 		next.Drop(set)
@@ -89,6 +89,12 @@ func (f *File) Updated(needs []Need, recipes map[string]string, c Change) *File 
 	if c.Epoch != "" && (c.brings(f) || next.Epoch() == 0) {
 		next.Put(append(slices.Clone(c.Archives), Entry{Kind: Epoch, Key: EpochKey, Value: c.Epoch})...)
 	}
+	return next
+}
+
+// Updated is With, and drops everything that no need asks for.
+func (f *File) Updated(needs []Need, recipes map[string]string, c Change) *File {
+	next := f.With(c)
 	for name, hash := range recipes {
 		next.Put(Entry{Kind: Recipe, Key: name, Hash: hash})
 	}

@@ -40,7 +40,11 @@ func Inspect(cells []matrix.Cell, locked *lock.File) ([]matrix.Cell, error) {
 			continue
 		}
 		problems, warnings := judgeBase(*c)
-		c.Warnings = slices.Concat(c.Warnings, warnings)
+		for _, w := range warnings {
+			if !slices.Contains(c.Warnings, w) {
+				c.Warnings = append(slices.Clip(c.Warnings), w)
+			}
+		}
 		for _, p := range problems {
 			if !said[p] { // cells that share a base share its problems
 				said[p] = true
@@ -179,11 +183,6 @@ func judgeBase(cell matrix.Cell) (problems []diag.Problem, warnings []string) {
 		fail("name that torch and CUDA in its cells, or use a base without torch", "it holds torch %s for CUDA %s, not torch %s for CUDA %s",
 			kept, orUnknown(f.TorchCUDA), cell.Torch, cell.CUDA)
 	}
-	if kept == "" && len(f.CuDNN) > 0 {
-		fail("use a base without cuDNN, such as nvidia/cuda's -base or -runtime without cudnn",
-			"it holds cuDNN (%s), and torch's wheels bring another to /opt/venv/lib/python%s/site-packages/nvidia/cudnn: the wrong one is found",
-			strings.Join(f.CuDNN, ", "), cell.Python)
-	}
 	if kept == "" && len(f.CUDA) > 0 {
 		warn("it holds CUDA (%s) beside the one that torch's wheels bring: the image is larger than it need be", strings.Join(f.CUDA, ", "))
 	}
@@ -201,6 +200,40 @@ func orUnknown(s string) string {
 		return "unknown"
 	}
 	return s
+}
+
+// LockedBase is the base alone of a cell, with the set that answers it, when it is
+// an image or rootfs base and the lock has it; else nil.
+func LockedBase(cell matrix.Cell, locked *lock.File) (set string, base *Plan) {
+	if !foreign(cell.Base) {
+		return "", nil
+	}
+	set = baseRequest(cell).Set()
+	entries, ok, err := locked.Picked(set)
+	if !ok || err != nil {
+		return set, nil
+	}
+	var blobs []Blob
+	for _, e := range entries {
+		blobs = append(blobs, blobOf(e))
+	}
+	base = &Plan{Platform: cell.Platform}
+	cell.Base.Facts = locked.Facts(set)
+	base.setBase(cell, blobs)
+	return set, base
+}
+
+// twoCuDNN refuses a base's cuDNN beside the one that wheels bring: whichever is
+// found first, symbols of the other are missing.
+func twoCuDNN(cell matrix.Cell, wheels []Blob, bad *diag.List) {
+	f := cell.Base.Facts
+	brings := slices.ContainsFunc(wheels, func(b Blob) bool { return ofTorch(DistributionOf(b)) })
+	if f == nil || len(f.CuDNN) == 0 || !brings || keptTorch(f) != "" {
+		return
+	}
+	bad.Add(cell.Base.Pos, "use a base without cuDNN, such as an nvidia/cuda tag without cudnn",
+		"base %s holds cuDNN (%s), and the wheels of cell %s bring another to /opt/venv/lib/python%s/site-packages",
+		cell.BaseName, strings.Join(f.CuDNN, ", "), cell.Tag, cell.Python)
 }
 
 // setBase puts the locked base into the plan.

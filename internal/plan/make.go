@@ -39,6 +39,7 @@ func (d *draft) fill(cell matrix.Cell, questions []asked, locked *lock.File) err
 	d.Wheels = group(picks["wheels"])
 	var bad diag.List
 	conflicts(cell, picks["wheels"], &bad)
+	twoCuDNN(cell, picks["wheels"], &bad)
 	vars := d.vars(cell)
 	for _, rec := range d.list.recipes {
 		if step := stepOf(rec, vars, &bad); len(step.Files)+len(step.Run) > 0 {

@@ -52,6 +52,10 @@ func (e *FetchError) Error() string {
 	if slices.ContainsFunc(e.Files, isDeb) {
 		b.WriteString("\nPoint releases and security updates remove old .debs from mirrors; `imgforge lock --upgrade` refreshes the lock.")
 	}
+	if i := slices.IndexFunc(e.Files, func(f FileFailure) bool { return strings.HasPrefix(f.Blob.Origin, "image:") }); i >= 0 {
+		fmt.Fprintf(&b, "\nThe lock holds %s by digest. Where its registry has removed that, only a kept copy has it (`imgforge vendor`); else choose another base and run `imgforge lock`.",
+			strings.TrimPrefix(e.Files[i].Blob.Origin, "image:"))
+	}
 	return b.String()
 }
 
