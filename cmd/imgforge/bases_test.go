@@ -92,7 +92,7 @@ func makeElsewhere(t *testing.T) foreign {
 		"etc/apt/sources.list.d/cuda.list":                "deb https://mirror.example/nvidia/ /\n",
 	}))))
 	e.push(t, "torch:2.4.1", imageOf(t, []string{"PATH=/opt/conda/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, debian, layerOf(t, condaLayer(t, root))))
-	packed := compressed(t, root)
+	packed := gzipped(t, root)
 	text := strings.NewReplacer("HOST", e.host, "SHA256", hexSum(packed)).Replace(basesMatrix)
 	err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(e.matrix, []byte(text), 0o644), os.WriteFile(filepath.Join(dir, "root.tar.gz"), packed, 0o644))
 	if err != nil {
@@ -125,7 +125,7 @@ func debianTar(t *testing.T) []byte {
 	return data
 }
 
-func compressed(t *testing.T, data []byte) []byte {
+func gzipped(t *testing.T, data []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
