@@ -128,13 +128,13 @@ func limitsOn(name string, constraints []string) []string {
 // Is tells whether an entry's file is the package of that name, however a
 // distribution's name is written, or belongs to the base of that name.
 func (e Entry) Is(name string) bool {
-	switch e.Kind {
-	case Image: // BASE_ARCH_PART
-		return strings.HasPrefix(e.Key, name+"_") && strings.Count(e.Key, "_") == strings.Count(name, "_")+2
-	case Rootfs:
-		return e.Value == name
-	}
 	mine, _ := e.Package()
+	switch {
+	case e.Kind == Image && strings.HasPrefix(mine, name+"_") && strings.Count(mine, "_") == strings.Count(name, "_")+2: // BASE_ARCH_PART
+		return true
+	case e.Kind == Rootfs && e.Value == name:
+		return true
+	}
 	return isBlob(e.Kind) && (mine == strings.ToLower(name) || e.Kind == Wheel && mine == NameOf(name))
 }
 

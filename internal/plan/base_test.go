@@ -1,0 +1,186 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/imgforge/imgforge/internal/diag"
+	"github.com/imgforge/imgforge/internal/lock"
+	"github.com/imgforge/imgforge/internal/matrix"
+)
+
+// onImage is a cell of the shipped matrix (CUDA 12.1, torch 2.4.1, Python 3.11) on
+// a base image, and a lock that has the image and what was found in it.
+func onImage(t *testing.T, facts lock.Facts) (matrix.Cell, *lock.File) {
+	t.Helper()
+	cells, _ := shipped(t)
+	cell := cellOf(t, cells, "12.1", "2.4.1", "525.60.13")
+	cell.BaseName = "hub"
+	cell.Base = matrix.Base{Pos: diag.Pos{File: "m.yaml", Line: 4, Col: 3}, Image: &matrix.Image{Ref: diag.Str{Value: "docker.io/some/image:1"}}}
+	set := baseRequest(cell).Set()
+	part := func(n, media string) lock.Entry {
+		return lock.Entry{Kind: lock.Image, Key: "hub_amd64_" + n, Value: "application/vnd.oci.image." + media, Size: 100, Hash: hashOf(n)}
+	}
+	entries := []lock.Entry{part("000-manifest", "manifest.v1+json"), part("001-config", "config.v1+json"), part("002-layer", "layer.v1.tar+gzip"), part("003-layer", "layer.v1.tar+gzip")}
+	return cell, (&lock.File{}).With(lock.Change{Sets: map[string][]lock.Entry{set: append(entries, facts.Entries(set)...)}})
+}
+
+func debianFacts() lock.Facts {
+	return lock.Facts{OS: "debian", Suite: "bookworm", Python: "/usr/bin/python3.11", PythonVersion: "3.11", System: true}
+}
+
+func condaFacts() lock.Facts {
+	return lock.Facts{OS: "ubuntu", Suite: "jammy", Python: "/opt/conda/bin/python3.11", PythonVersion: "3.11", TorchCUDA: "12.1",
+		Env: map[string]string{"PATH": "/opt/conda/bin:/usr/bin", "NVIDIA_REQUIRE_CUDA": "cuda>=12.1", "CUDA_VERSION": "12.1.1", "KEPT": "yes"},
+		Distributions: map[string]string{
+			"torch": "2.4.1", "triton": "3.0.0", "nvidia-cublas-cu12": "12.1.3.1", "numpy": "1.26.4", "pillow": "10.2.0", "pip": "24.0", "local": "1+abc",
+		}}
+}
+
+func TestInspectJudges(t *testing.T) {
+	change := func(f lock.Facts, how func(*lock.Facts)) lock.Facts { how(&f); return f }
+	for name, tc := range map[string]struct {
+		facts lock.Facts
+		error string // and its cure
+		warns string
+	}{
+		"a good base": {debianFacts(), "", ""},
+		"no distribution": {
+			lock.Facts{}, "m.yaml:4:3: base hub: its system is , of which imgforge knows no package archive; known: ", "",
+		},
+		"an unknown distribution": {
+			lock.Facts{OS: "alpine", Suite: "3.20"}, "its system is alpine 3.20, of which imgforge knows no package archive; known: bullseye, bookworm", "",
+		},
+		"another Python": {
+			lock.Facts{OS: "ubuntu", Suite: "jammy"}, "the Python of jammy is 3.10, not 3.11; set python to 3.10 for this base", "",
+		},
+		"another Python of its own": {
+			change(condaFacts(), func(f *lock.Facts) { f.PythonVersion = "3.10" }),
+			"its Python is 3.10 (/opt/conda/bin/python3.11), not 3.11; set python to 3.10", "",
+		},
+		"a torch of the right kind": {condaFacts(), "", ""},
+		"another torch": {
+			change(condaFacts(), func(f *lock.Facts) { f.Distributions = map[string]string{"torch": "2.3.1+cu121"} }),
+			"it holds torch 2.3.1 for CUDA 12.1, not torch 2.4.1 for CUDA 12.1; name that torch and CUDA in its cells", "",
+		},
+		"a torch for another CUDA": {
+			change(condaFacts(), func(f *lock.Facts) { f.TorchCUDA = "11.8" }), "it holds torch 2.4.1 for CUDA 11.8", "",
+		},
+		"CUDA twice": {
+			change(debianFacts(), func(f *lock.Facts) { f.CUDA = []string{"/usr/local/cuda-12.1"} }),
+			"", "it holds CUDA (/usr/local/cuda-12.1) beside the one that torch's wheels bring",
+		},
+		"cuda-compat": {
+			change(debianFacts(), func(f *lock.Facts) { f.Compat = []string{"/usr/local/cuda-12.1/compat"} }),
+			"", "its cuda-compat (/usr/local/cuda-12.1/compat) is hidden: on consumer GPUs it fails with error 804",
+		},
+		"NVIDIA's archive": {
+			change(debianFacts(), func(f *lock.Facts) { f.AptSources = []string{"/etc/apt/sources.list.d/cuda.list"} }),
+			"", "NVIDIA's package list (/etc/apt/sources.list.d/cuda.list) is removed",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cell, locked := onImage(t, tc.facts)
+			if len(tc.facts.Entries("x")) == 0 { // what was looked into and holds nothing has a line still
+				locked.Put(lock.Entry{Kind: lock.Fact, Key: baseRequest(cell).Set(), Value: "env=A=b"})
+			}
+			got, err := Inspect([]matrix.Cell{cell, cell}, locked)
+			if tc.error == "" && err != nil || tc.error != "" && (err == nil || !strings.Contains(err.Error(), tc.error) || strings.Count(err.Error(), "base hub") != 1) {
+				t.Errorf("error %v, want %q once", err, tc.error)
+			}
+			again, _ := Inspect(got, locked)
+			if warnings := strings.Join(again[0].Warnings[len(cell.Warnings):], "\n"); !strings.Contains(warnings, tc.warns) || tc.warns == "" && warnings != "" || strings.Count(warnings, "base hub") > 1 {
+				t.Errorf("warnings %q, want %q once", warnings, tc.warns)
+			}
+		})
+	}
+}
+
+// Until a base is locked nothing else can be asked for; then what it has is not
+// asked for again.
+func TestNeedsFollowTheBase(t *testing.T) {
+	cell, locked := onImage(t, condaFacts())
+	needs := mustNeed(t, []matrix.Cell{cell})
+	if len(needs) != 1 || needs[0].Request.Image != "docker.io/some/image:1" {
+		t.Fatalf("before it is locked: %+v", needs)
+	}
+	cells, err := Inspect([]matrix.Cell{cell}, locked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range mustNeed(t, cells) {
+		r := n.Request
+		switch r.Kind {
+		case "debs":
+			if r.Suite != "jammy" || !slices.Equal(r.Components, []string{"main", "universe"}) || r.On != needs[0].Set || slices.Contains(r.Packages, "python3") {
+				t.Errorf("debs: %+v", r)
+			}
+		case "wheels":
+			if r.Interpreter != "/opt/conda/bin/python3.11" || !slices.Equal(r.Excluded, []string{"nvidia-cublas-cu12", "torch", "triton"}) {
+				t.Errorf("wheels: %+v", r)
+			}
+			if slices.ContainsFunc(r.Requirements, func(s string) bool { return strings.HasPrefix(s, "torch") }) {
+				t.Errorf("torch is asked for: %q", r.Requirements)
+			}
+			if !slices.Contains(r.Constraints, "pillow==10.2.0") || slices.Contains(r.Constraints, "pip==24.0") || slices.Contains(r.Constraints, "local==1+abc") {
+				t.Errorf("constraints %q", r.Constraints)
+			}
+		}
+	}
+}
+
+func TestPlanOnAnImage(t *testing.T) {
+	_, set := shipped(t)
+	facts := condaFacts()
+	facts.Compat = []string{"/usr/local/cuda/compat"}
+	facts.AptSources = []string{"/etc/apt/sources.list.d/cuda.list"}
+	cell, base := onImage(t, facts)
+	cells, err := Inspect([]matrix.Cell{cell}, base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	locked := lockFor(t, cells, set)
+	locked.Drop(baseRequest(cell).Set())
+	locked.Put(base.Entries...)
+	p := mustMake(t, cells[0], set, locked)
+	if p.Image == nil || p.Image.Layers() != 2 || p.Image.Repository != "docker.io/some/image" || "sha256:"+p.Image.Parts[0].SHA256 != hashOf("000-manifest") {
+		t.Errorf("image %+v", p.Image)
+	}
+	if !slices.Equal(p.Strip, []string{"/etc/apt/sources.list.d/cuda.list", "/usr/local/cuda/compat"}) || *p.Python3 != (Python{"/opt/conda/bin/python3.11", true}) {
+		t.Errorf("strip %q, Python %+v", p.Strip, p.Python3)
+	}
+	env := strings.Join(p.Config.Env, "\n")
+	for _, want := range []string{"PATH=/opt/venv/bin:/opt/conda/bin:/usr/bin", "KEPT=yes", "NVIDIA_REQUIRE_CUDA=driver>=525.60.13"} {
+		if !strings.Contains(env, want) {
+			t.Errorf("no %s in\n%s", want, env)
+		}
+	}
+	if strings.Contains(env, "CUDA_VERSION") {
+		t.Errorf("CUDA_VERSION is inherited:\n%s", env)
+	}
+	if got := p.Config.Labels["org.opencontainers.image.base.name"]; got != "docker.io/some/image:1" {
+		t.Errorf("base.name is %q", got)
+	}
+}
+
+// Two libcudnn are an error that lists both places.
+func TestTwoCuDNN(t *testing.T) {
+	_, set := shipped(t)
+	facts := debianFacts()
+	facts.CuDNN = []string{"/usr/lib/x86_64-linux-gnu/libcudnn.so.8"}
+	cell, base := onImage(t, facts)
+	cells, err := Inspect([]matrix.Cell{cell}, base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	locked := lockFor(t, cells, set)
+	locked.Drop(baseRequest(cell).Set())
+	locked.Put(base.Entries...)
+	_, err = Make(cells[0], set, locked)
+	for _, want := range []string{"m.yaml:4:3", "/usr/lib/x86_64-linux-gnu/libcudnn.so.8", "/opt/venv/lib/python3.11/site-packages", "use a base without cuDNN"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q in %v", want, err)
+		}
+	}
+}
