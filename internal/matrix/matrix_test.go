@@ -131,6 +131,62 @@ func show(w io.Writer, c matrix.Cell) {
 	}
 }
 
+// A range is the newest patch of each minor line inside it, of what the tables know.
+func TestRanges(t *testing.T) {
+	const text = `version: 1
+name: ranges
+bases:
+  debian12:
+    debian: {suite: bookworm}
+axes:
+  cuda: [%s]
+  torch: [%s]
+  base: [debian12]
+  python: [%s]
+  driver: [%s]
+holes: skip
+recipes: [torch]
+tag: "${torch}-cuda${cuda}-py${python}-driver${driver}"
+`
+	plain := []string{`"12.1"`, `"2.4.1"`, `"3.11"`, `">=535.54.03"`}
+	values := []func(matrix.Cell) string{
+		func(c matrix.Cell) string { return c.CUDA }, func(c matrix.Cell) string { return c.Torch },
+		func(c matrix.Cell) string { return c.Python }, func(c matrix.Cell) string { return c.Driver },
+	}
+	for _, c := range []struct {
+		axis int
+		in   string
+		want string
+	}{
+		{0, ">=11.8,<12.4", "11.8 12.1"},
+		{0, "~12.1", "12.1"},
+		{1, ">=2.1,<2.5", "2.1.2 2.2.2 2.3.1 2.4.1"},
+		{1, "~2.3", "2.3.1"},
+		{1, "2.3.x", "2.3.1"},
+		{1, ">=2.3.0,<2.3.1", "2.3.0"},
+		{1, "~2.2 || ~2.4", "2.2.2 2.4.1"},
+		{2, "~3.11", "3.11"},
+		{2, ">=3.11,<3.12", "3.11"},
+		{3, "~535", "535.54.03"},
+		{3, ">=525,<536", "525.60.13 530.30.02 535.54.03"},
+	} {
+		axes := slices.Clone(plain)
+		axes[c.axis] = `"` + c.in + `"`
+		made, err := expand("f.yaml", fmt.Appendf(nil, text, axes[0], axes[1], axes[2], axes[3]))
+		if err != nil {
+			t.Errorf("%s: %v", c.in, err)
+			continue
+		}
+		var got []string
+		for _, cell := range made.Cells {
+			got = append(got, values[c.axis](cell))
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s is %q, want %q (holes %v)", c.in, got, c.want, made.Holes)
+		}
+	}
+}
+
 // Problems come out of maps in part; the order they are told in must not show it.
 func TestProblemsInOneOrder(t *testing.T) {
 	for _, name := range []string{"ten-mistakes.yaml", "expansion-mistakes.yaml"} {

@@ -30,6 +30,29 @@ func wide(n int) []byte {
 	return []byte(strings.Replace(out, "-${base}", "-${base}-${flavor}", 1))
 }
 
+// Ten thousand cells take less than 200 MB, all that is ever allocated counted, and
+// are few answers shared.
+func TestManyCells(t *testing.T) {
+	lockText, err := fs.ReadFile(matrices.FS, "universal.lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	made := planAll(t, wide(10000), lockText)
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; len(made) != 10000 || used > 200<<20 {
+		t.Errorf("%d plans took %d MB", len(made), used>>20)
+	}
+	digests := map[string]bool{}
+	for _, m := range made {
+		digests[m.Plan.Digest()] = true
+	}
+	if len(digests) != len(made) || &made[0].Plan.Debs[0] != &made[20].Plan.Debs[0] {
+		t.Errorf("%d digests; cells with the same answers must share them", len(digests))
+	}
+}
+
 // BenchmarkPlan plans a matrix from its YAML, the recipes and the lock on.
 func BenchmarkPlan(b *testing.B) {
 	lockText, err := fs.ReadFile(matrices.FS, "universal.lock")
@@ -58,7 +81,7 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-func planAll(b *testing.B, text, lockText []byte) []plan.Made {
+func planAll(b testing.TB, text, lockText []byte) []plan.Made {
 	m, err := matrix.Parse("wide.yaml", text)
 	if err != nil {
 		b.Fatal(err)
