@@ -42,7 +42,7 @@ func (f *inputFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.lock, "lock", "", "lock file (default: beside the matrix, with .lock for .yaml)")
 	flags.StringArrayVar(&f.recipes, "recipes", nil, "directory of your own recipes; one of a built-in's name replaces it (repeatable)")
 	flags.StringArrayVar(&f.only, "only", nil, "build only the cells that match, such as 'cuda=12.1,torch=~2.3' (repeatable: any may match)")
-	flags.StringSliceVar(&f.mirrors, "mirrors", nil, "mirror profiles to download from, best first (default: the matrix's)")
+	flags.StringSliceVar(&f.mirrors, "mirrors", nil, "mirror profiles to download from, best first; also vendor:DIR and oci://REGISTRY/REPOSITORY (default: the matrix's)")
 	flags.StringArrayVar(&f.hubs, "registry-mirror", nil, "where to ask before a registry for base images, as REGISTRY=HOST[/PREFIX], such as docker.io=hub.example.cn (repeatable)")
 	flags.StringVar(&f.profile, "mirror-file", "", "YAML file of your own mirror profiles, used before all others unless --mirrors orders them")
 }
@@ -235,7 +235,11 @@ func (f *inputFlags) loadMirrors(m *matrix.Matrix, env store.Environment) ([]sto
 			names = append(named([]string{own[i].Name}, f.profile), names...)
 		}
 	}
-	return store.LoadProfiles(names, own, env)
+	kept, err := keptProfiles(names, env)
+	if err != nil {
+		return nil, err
+	}
+	return store.LoadProfiles(names, append(own, kept...), env)
 }
 
 func named(values []string, where string) []diag.Str {

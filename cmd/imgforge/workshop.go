@@ -75,19 +75,28 @@ type workshop struct {
 
 // openWorkshop opens the store and starts or dials the engine.
 func (a *app) openWorkshop(ctx context.Context, f *engineFlags, in *inputs, d *display) (*workshop, error) {
-	dir, err := a.stateDir()
+	w, dir, err := a.openStore(in, d)
 	if err != nil {
 		return nil, err
 	}
-	w := &workshop{display: d, lockPath: in.lockPath}
-	if w.store, err = store.Open(filepath.Join(dir, "store")); err != nil {
-		return nil, infra(err)
-	}
-	w.fetcher = &store.Fetcher{Store: w.store, Profiles: in.mirrors, Env: a.environment()}
 	if err := w.openEngine(ctx, a, f, filepath.Join(dir, "engine")); err != nil {
 		return nil, errors.Join(orInfra(err), w.close())
 	}
 	return w, nil
+}
+
+// openStore opens the store and the mirrors that fill it, without an engine. dir
+// is the state directory.
+func (a *app) openStore(in *inputs, d *display) (w *workshop, dir string, err error) {
+	if dir, err = a.stateDir(); err != nil {
+		return nil, "", err
+	}
+	w = &workshop{display: d, lockPath: in.lockPath}
+	if w.store, err = store.Open(filepath.Join(dir, "store")); err != nil {
+		return nil, "", infra(err)
+	}
+	w.fetcher = &store.Fetcher{Store: w.store, Profiles: in.mirrors, Env: a.environment()}
+	return w, dir, nil
 }
 
 func (w *workshop) openEngine(ctx context.Context, a *app, f *engineFlags, dir string) error {

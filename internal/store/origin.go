@@ -61,8 +61,10 @@ type source struct {
 // sources returns the places on p for w, and why there is none.
 func (r *run) sources(p *Profile, w wanted) (out []source, why string) {
 	p = p.found()
-	if w.lone {
-		return p.lone(w.blob)
+	if p.File != nil || w.lone {
+		if out, why = p.lone(w.blob); why == "" || w.lone {
+			return out, why
+		}
 	}
 	if w.archive != "" {
 		base := p.Archives[w.archive]
@@ -104,7 +106,7 @@ func (r *run) sources(p *Profile, w wanted) (out []source, why string) {
 	return out, ""
 }
 
-// lone is the one place where a mirror may have a tarball or a part of an image.
+// lone is the one place that a profile's File names.
 func (p *Profile) lone(b plan.Blob) (out []source, why string) {
 	raw := ""
 	if p.File != nil {
@@ -117,7 +119,11 @@ func (p *Profile) lone(b plan.Blob) (out []source, why string) {
 	if err != nil {
 		return nil, "its address is not a URL"
 	}
-	return []source{{place{p, redact(raw)}, func(context.Context) (*url.URL, error) { return u, nil }}}, ""
+	base := p.Name
+	if u.Host != "" {
+		base = redactURL(&url.URL{Scheme: u.Scheme, Host: u.Host})
+	}
+	return []source{{place{p, base}, func(context.Context) (*url.URL, error) { return u, nil }}}, ""
 }
 
 // dateSlot stands in a root for the date of the archive.

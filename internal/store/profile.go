@@ -30,8 +30,8 @@ type Profile struct {
 	// Missing is why it cannot serve something, each "what: why" with what as
 	// lock entries name it: an archive, pypi or pytorch.
 	Missing []string
-	// File is where a blob lies that is in no archive and no index: a tarball, or a
-	// part of an image. Empty: not there. Nil: it has none of those.
+	// File is where a blob lies that is not looked for in archives and indexes: a
+	// tarball, a part of an image, a kept file. Empty, or nil: it is none of those.
 	File   func(plan.Blob) string
 	Client *http.Client // asks for what File names; nil: the Fetcher's own
 
