@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -35,12 +38,25 @@ func run(ctx context.Context, env []string, stdin io.Reader, stdout, stderr io.W
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	if err != nil && err.Error() != "" {
-		diag.Print(stderr, err, os.ReadFile)
+		var text bytes.Buffer
+		diag.Print(&text, err, os.ReadFile)
+		stderr.Write(hideLogins(text.Bytes()))
 		if codeOf(err) == exitInput {
 			fmt.Fprintln(stderr, "\nSee `imgforge --help`, or the command's own.")
 		}
 	}
 	return codeOf(err)
+}
+
+// login is the name and the password in a URL.
+var login = regexp.MustCompile(`://[^/@\s"]+@`)
+
+// hideLogins covers names and passwords in what is printed, such as a line of a
+// file of mirrors. Columns stay where they are.
+func hideLogins(text []byte) []byte {
+	return login.ReplaceAllFunc(text, func(m []byte) []byte {
+		return fmt.Appendf(nil, "://%s@", strings.Repeat("*", utf8.RuneCount(m)-len("://@")))
+	})
 }
 
 func (a *app) command() *cobra.Command {

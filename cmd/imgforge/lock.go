@@ -252,9 +252,9 @@ func (a *app) resolve(ctx context.Context, f *lockFlags, in *inputs, ask []lock.
 // caBundle is the PEM bundle this machine's tools are told to trust, if any: a
 // container has none of its own, and a company's proxy may need a private one.
 func (a *app) caBundle() []byte {
+	told, _ := a.environment().CAFile()
 	for _, path := range []string{
-		a.env["SSL_CERT_FILE"], a.env["REQUESTS_CA_BUNDLE"], a.env["CURL_CA_BUNDLE"],
-		"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
+		told, "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
 	} {
 		if path == "" {
 			continue

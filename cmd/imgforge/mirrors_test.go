@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"net/url"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -64,5 +66,36 @@ func TestMirrors(t *testing.T) {
 	r = imgforge(t, append(args, "--mirrors", "nope")...).wants(t, exitInput)
 	if !strings.Contains(r.stderr, `unknown mirror profile "nope"`) {
 		t.Errorf("got\n%s", r.stderr)
+	}
+}
+
+// Through a proxy that opens TLS: without its authority the answer says what to
+// set; with it all is there; and what is secret stands in no output and no plan.
+func TestMirrorsThroughProxy(t *testing.T) {
+	all, _, args := fixtures(t)
+	proxy := storetest.NewProxy(t, all, url.UserPassword("robot", "hunter2"))
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, proxy.CA, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args = append(args, "--mirror-file", profiles(t, "https://mirror.example"), "--mirrors", "first")
+	env := append(environ(), "https_proxy="+proxy.URL, "HTTPS_PROXY=", "SSL_CERT_FILE=", "REQUESTS_CA_BUNDLE=", "CURL_CA_BUNDLE=")
+	without := call(t, env, args...).wants(t, exitCheck)
+	if !strings.Contains(without.stdout, "SSL_CERT_FILE") {
+		t.Errorf("what to set is not told:\n%s", without.stdout)
+	}
+	env = append(env, "SSL_CERT_FILE="+ca)
+	with := call(t, env, args...).wants(t, exitDone)
+	if !strings.Contains(with.stdout, "9/9") {
+		t.Errorf("got\n%s", with.stdout)
+	}
+	plan := append([]string{"plan", "--json"}, args[1:len(args)-6]...)
+	planned := call(t, env, plan...).wants(t, exitDone)
+	for _, r := range []result{without, with, planned} {
+		for _, secret := range []string{"hunter2", "robot", "Office Proxy", "BEGIN CERTIFICATE"} {
+			if strings.Contains(r.stdout+r.stderr, secret) {
+				t.Errorf("%q is told:\n%s\n%s", secret, r.stdout, r.stderr)
+			}
+		}
 	}
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"bufio"
 	"bytes"
-	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -160,7 +159,7 @@ func aptRoots(env Environment, uri string) []string {
 	}
 	var out []string
 	for _, s := range list {
-		if u, err := url.Parse(s); err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") {
+		if isWebURL(s) {
 			out = append(out, strings.TrimRight(s, "/"))
 		}
 	}

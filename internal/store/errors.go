@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -160,8 +161,12 @@ func classifyNet(err error) *failure {
 		return &failure{effect: retry, lasting: true, reason: "cannot look up " + dns.Name + ": " + dns.Err}
 	case errors.As(err, &dns):
 		return &failure{effect: down, reason: "host name not found: " + dns.Name}
+	case isUntrusted(err):
+		return &failure{effect: down, reason: "TLS: " + short(err) + " (where a company's proxy signs certificates, name a file with its own in SSL_CERT_FILE)"}
 	case isTLS(err):
 		return &failure{effect: down, reason: "TLS: " + err.Error()}
+	case strings.Contains(err.Error(), http.StatusText(http.StatusProxyAuthRequired)):
+		return &failure{effect: down, reason: "the proxy wants another name and password; they go into https_proxy, as in http://NAME:PASSWORD@HOST:PORT"}
 	case errors.As(err, &op) && op.Op == "proxyconnect":
 		return &failure{effect: down, reason: "the proxy: " + short(op.Err)}
 	case errors.Is(err, syscall.ECONNREFUSED):
@@ -178,12 +183,16 @@ func classifyNet(err error) *failure {
 	return &failure{effect: retry, reason: short(err)}
 }
 
+func isUntrusted(err error) bool {
+	var authority x509.UnknownAuthorityError
+	return errors.As(err, &authority)
+}
+
 func isTLS(err error) bool {
 	var verify *tls.CertificateVerificationError
 	var record tls.RecordHeaderError
 	var alert tls.AlertError
-	var authority x509.UnknownAuthorityError
-	return errors.As(err, &verify) || errors.As(err, &record) || errors.As(err, &alert) || errors.As(err, &authority) ||
+	return errors.As(err, &verify) || errors.As(err, &record) || errors.As(err, &alert) ||
 		strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "HTTP response to HTTPS client")
 }
 

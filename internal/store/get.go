@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -20,14 +21,27 @@ const (
 )
 
 // newClient is what a Fetcher uses when it is given none. Proxies and
-// certificate authorities come from the environment.
+// certificate authorities come from the environment; where those cannot be read,
+// no request is made, for the reason would be lost.
 func newClient(perHost int, env Environment) *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.Proxy = env.proxy()
 	t.DialContext = (&net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	t.TLSHandshakeTimeout = 15 * time.Second
 	t.MaxIdleConnsPerHost = perHost
+	roots, err := env.roots()
+	if err != nil {
+		return &http.Client{Transport: broken{err}}
+	}
+	t.TLSClientConfig = &tls.Config{RootCAs: roots} // nil: the system's
 	return &http.Client{Transport: t}
+}
+
+// broken is a transport that cannot be used.
+type broken struct{ err error }
+
+func (b broken) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, &failure{effect: down, reason: b.err.Error()}
 }
 
 // Client is what asks mirrors: proxies and certificate authorities come from env.

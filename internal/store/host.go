@@ -3,9 +3,12 @@ package store
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -55,6 +58,34 @@ func (e Environment) proxy() func(*http.Request) (*url.URL, error) {
 	conf := httpproxy.Config{HTTPProxy: either("HTTP_PROXY"), HTTPSProxy: either("HTTPS_PROXY"), NoProxy: either("NO_PROXY")}
 	find := conf.ProxyFunc()
 	return func(r *http.Request) (*url.URL, error) { return find(r.URL) }
+}
+
+// CAFile is the file of certificate authorities that this machine's tools are told
+// to trust, and the variable that says so; both empty where none does.
+func (e Environment) CAFile() (path, variable string) {
+	for _, name := range []string{"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"} {
+		if v := e.get(name); v != "" {
+			return v, name
+		}
+	}
+	return "", ""
+}
+
+// roots are the authorities of CAFile; nil, the system's, where there is none.
+func (e Environment) roots() (*x509.CertPool, error) {
+	path, variable := e.CAFile()
+	if info, err := os.Stat(path); path == "" || err == nil && info.IsDir() { // a hashed directory is the system's way
+		return nil, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", variable, err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(data) {
+		return nil, fmt.Errorf("%s: %s holds no certificate in PEM", variable, path)
+	}
+	return pool, nil
 }
 
 func (e Environment) get(name string) string { return e.Env[name] }

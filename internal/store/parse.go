@@ -65,6 +65,9 @@ func (p *profileParser) profile(n *yaml.Node) Profile {
 	if _, named := f["name"]; !named && len(p.Bad) == before {
 		p.Fail(n, "add name: ...", "a profile has no name")
 	}
+	if len(out.Archives)+len(out.Indexes)+len(out.Wheels) == 0 && len(p.Bad) == before {
+		p.Fail(n, "give it archives, indexes or wheels", "profile %q carries nothing", out.Name)
+	}
 	return out
 }
 
