@@ -120,7 +120,7 @@ func (f *inputFlags) load(env store.Environment) (*inputs, error) {
 	if err := bad.Err(); err != nil {
 		return nil, err
 	}
-	if err := in.findBases(f.hubs); err != nil {
+	if err := in.findBases(f.hubs, env); err != nil {
 		return nil, err
 	}
 	in.cells, err = f.choose(in.all)
@@ -129,12 +129,12 @@ func (f *inputFlags) load(env store.Environment) (*inputs, error) {
 
 // findBases takes in what the lock knows of bases made elsewhere, and where their
 // files lie.
-func (in *inputs) findBases(hubs []string) error {
+func (in *inputs) findBases(hubs []string, env store.Environment) error {
 	mirrors, err := parseRegistryMirrors(hubs)
 	if err != nil {
 		return err
 	}
-	in.images = &registry.Client{Mirrors: mirrors}
+	in.images = &registry.Client{Mirrors: mirrors, Base: env.Transport()}
 	places, err := basePlaces(in.all, in.images)
 	if err != nil {
 		return err
