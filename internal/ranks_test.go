@@ -18,7 +18,7 @@ var rank = map[string]int{
 	"internal/plan": 3, "internal/report": 3,
 	"internal/graph": 4, "internal/forge": 4, "internal/rootfs": 4,
 	"internal/resolve": 5, "internal/store": 5, "internal/store/storetest": 5, "internal/builder": 5, "internal/archive": 5, "internal/registry": 5, "internal/imagetest": 5,
-	"cmd/imgforge": 6,
+	"cmd/imgforge": 6, "internal/bench": 6,
 }
 
 // data packages hold embedded files and no logic; anyone may import them.

@@ -126,7 +126,7 @@ func (w *workshop) openEngine(ctx context.Context, a *app, f *engineFlags, dir s
 			return err
 		}
 		w.closers = append(w.closers, stop)
-		opt.Addr, opt.BlobURL = engine.Addr, url
+		opt.Addr, opt.BlobURL, opt.Blobs = engine.Addr, url, engine.Blobs()
 	}
 	b, err := builder.Connect(ctx, opt)
 	if err != nil {

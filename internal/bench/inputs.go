@@ -131,7 +131,7 @@ func quickstart() (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range cells {
+	for _, c := range cells.Cells {
 		if strings.HasPrefix(c.Tag, "2.4.1-cuda12.1") {
 			return plan.Make(c, set, locked)
 		}

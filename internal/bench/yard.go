@@ -52,7 +52,7 @@ func openYard(ctx context.Context, dir string, in *inputs) (_ *yard, err error) 
 	}
 	y.blobURL = url
 	y.closers = append(y.closers, stop)
-	if y.ours, err = builder.Connect(ctx, builder.Options{Addr: engine.Addr, Store: in.store, BlobURL: url}); err != nil {
+	if y.ours, err = builder.Connect(ctx, builder.Options{Addr: engine.Addr, Store: in.store, BlobURL: url, Blobs: engine.Blobs()}); err != nil {
 		return nil, err
 	}
 	y.closers = append(y.closers, y.ours.Close)

@@ -44,6 +44,7 @@ type Builder struct {
 	store   Store
 	content content.Store // the store, as a session serves it
 	roots   singleflight.Group
+	blobs   string // directory of the engine's own blobs; empty for an engine elsewhere
 	blobURL string // loopback URL of the store; empty for an engine elsewhere
 
 	layoutsMu sync.Mutex
@@ -55,6 +56,7 @@ type Options struct {
 	Addr    string // of the engine
 	Store   Store
 	BlobURL string // where the store is served, for an engine on this host; else empty
+	Blobs   string // Engine.Blobs of an engine on this host; else empty
 	TLSDir  string // ca.pem, cert.pem and key.pem for a tcp:// engine; may be empty
 }
 
@@ -72,7 +74,7 @@ func Connect(ctx context.Context, o Options) (*Builder, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	return &Builder{client: c, store: o.Store, content: cs, blobURL: o.BlobURL, layouts: map[string]*layout{}}, nil
+	return &Builder{client: c, store: o.Store, content: cs, blobs: o.Blobs, blobURL: o.BlobURL, layouts: map[string]*layout{}}, nil
 }
 
 // connect dials an engine and checks it.

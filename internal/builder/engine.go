@@ -216,6 +216,16 @@ func (e *Engine) silent(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: buildkitd does not answer on %s; see %s: %w", ErrNoEngine, e.Addr, e.Log, err)
 }
 
+// Blobs is the directory of the layers and manifests that the engine has made, laid
+// out as an OCI layout's blobs/. It is empty where that directory is not known.
+func (e *Engine) Blobs() string {
+	workers, _ := filepath.Glob(filepath.Join(filepath.Dir(e.Log), "root", "runc-*", "content"))
+	if len(workers) != 1 {
+		return ""
+	}
+	return filepath.Join(workers[0], "blobs")
+}
+
 // Ended reports whether the child has ended on its own.
 func (e *Engine) Ended() bool {
 	select {

@@ -198,3 +198,13 @@ func noMounts(t *testing.T, dir string) {
 		t.Errorf("something is still mounted below %s", dir)
 	}
 }
+
+func TestEngineKnowsItsBlobs(t *testing.T) {
+	e := start(t, t.TempDir())
+	if filepath.Base(e.Blobs()) != "blobs" {
+		t.Errorf("the engine's blobs are in %q", e.Blobs())
+	}
+	if _, err := os.Stat(filepath.Dir(e.Blobs())); err != nil {
+		t.Error(err)
+	}
+}
