@@ -30,6 +30,9 @@ build: ## build bin/imgforge and bin/buildkitd from this go.mod
 	$(GOBUILD) -ldflags '-s -w -X main.version=$(VERSION)' -o bin/imgforge ./cmd/imgforge
 	$(GOBUILD) -ldflags '-s -w -X github.com/moby/buildkit/version.Version=$(BUILDKIT)' -o bin/buildkitd github.com/moby/buildkit/cmd/buildkitd
 
+bench: setup build ## measure speed and memory here, and rewrite docs/benchmarks.md
+	go run ./internal/bench
+
 check: ## format and vet
 	@test -z "$$(gofmt -l cmd internal matrix recipes)" || { gofmt -l cmd internal matrix recipes; echo 'run gofmt -w on these'; exit 1; }
 	go vet ./...

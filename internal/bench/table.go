@@ -26,8 +26,32 @@ func (r *Result) table() string {
 			fmt.Fprintf(&t, "| %s: %s | %s s, %s s of CPU | |\n", c.name, strings.ReplaceAll(c.what, "|", `\|`), spread(w.Seconds[c.name], "%.1f"), spread(w.CPU[c.name], "%.1f"))
 		}
 		for _, x := range targets {
-			fmt.Fprintf(&t, "| %s/%s: %s | %s | at most %g |\n", x.a, x.b, x.says, spread(ratios(w.Seconds, x.a, x.b), "%.2f"), x.most)
+			fmt.Fprintf(&t, "| %s/%s: %s | %s; of CPU: %s | at most %g |\n", x.a, x.b, x.says,
+				spread(ratios(w.Seconds, x.a, x.b), "%.2f"), spread(ratios(w.CPU, x.a, x.b), "%.2f"), x.most)
 		}
 	}
+	if x := r.Rebuild; x != nil {
+		fmt.Fprintf(&t, "| building %d unchanged cells again, the whole program | %s s, %s s of CPU | under 3 s |\n", x.Cells, spread(x.Same, "%.1f"), spread(x.CPU, "%.1f"))
+		fmt.Fprintf(&t, "| the same into an empty layout | %s s | |\n", spread(x.Anew, "%.1f"))
+		fmt.Fprintf(&t, "| the most memory imgforge had meanwhile, the engine apart | %s MB | |\n", spread(scaled(x.Memory, 1e-6), "%.0f"))
+		fmt.Fprintf(&t, "| starting the embedded engine | %s s | |\n", spread(x.Started, "%.2f"))
+	}
+	for _, p := range r.Plan {
+		promised, memory := "", ""
+		if p.Cells == 10000 {
+			promised, memory = "under 0.5 s", "under 200 MB"
+		}
+		fmt.Fprintf(&t, "| planning %d cells, from the YAML on | %s s | %s |\n", p.Cells, spread(p.Within, "%.3f"), promised)
+		fmt.Fprintf(&t, "| `imgforge plan` of %d cells, the whole program | %s s | |\n", p.Cells, spread(p.Program, "%.2f"))
+		fmt.Fprintf(&t, "| the most memory it had | %s MB | %s |\n", spread(scaled(p.Memory, 1e-6), "%.0f"), memory)
+	}
 	return t.String()
+}
+
+func scaled(values []float64, by float64) []float64 {
+	out := make([]float64, len(values))
+	for i, v := range values {
+		out[i] = v * by
+	}
+	return out
 }
