@@ -10,6 +10,7 @@ import (
 
 	"github.com/imgforge/imgforge/internal/builder"
 	"github.com/imgforge/imgforge/internal/imagetest"
+	"github.com/imgforge/imgforge/internal/record"
 )
 
 // elsewhere is the small world, locked and fetched, with an empty engine. The
@@ -36,6 +37,26 @@ var isolated = []string{"unshare", "--net", "--uts", "--mount", "sh", "-c",
 	`ip link set lo up && hostname elsewhere-machine && f=$(mktemp) && echo nameserver 192.0.2.53 > "$f" &&
 	mount --bind "$f" /etc/resolv.conf && rm "$f" && umask 077 && exec "$@"`, "sh"}
 
+// fullDisk builds on an engine whose disk is too small: the error says so and what
+// to do, and is the machine's. It returns what makes room.
+func fullDisk(t *testing.T, w world) (more func()) {
+	t.Helper()
+	dir := filepath.Join(w.state, "engine")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	command(t, "mount", "-t", "tmpfs", "-o", "size=150m", "tmpfs", dir)
+	t.Cleanup(func() { command(t, "umount", dir) })
+	r := start(t, isolated, environ(), w.args("build", "--json", "--only", "driver=525")...).result(t).wants(t, exitInfra)
+	reason := failedAs(t, rows(t, r), cellA, record.ClassEngine)
+	for _, want := range []string{"disk is full", "imgforge builder prune", "the same command again"} {
+		if !strings.Contains(reason, want) {
+			t.Errorf("no %q in %q", want, reason)
+		}
+	}
+	return func() { command(t, "mount", "-o", "remount,size=6g", dir) }
+}
+
 // From an empty engine, with every network gone but loopback, on a machine of
 // another name, user, time zone, language and umask: the same digests.
 func TestColdBuild(t *testing.T) {
@@ -43,6 +64,8 @@ func TestColdBuild(t *testing.T) {
 	w := elsewhere(t, "cold")
 	_, want := built(t)
 	env := append(environ(), "TZ=Asia/Shanghai", "LANG=zh_CN.UTF-8", "LC_ALL=tr_TR.UTF-8", "HOME="+t.TempDir(), "SOURCE_DATE_EPOCH=1234567890")
+	makeRoom := fullDisk(t, w)
+	makeRoom()
 	r := start(t, isolated, env, w.args("build", "--json", "--jobs", "3")...).result(t).wants(t, exitDone)
 	if got := digests(rows(t, r)); !maps.Equal(got, digests(want)) {
 		t.Errorf("a cold build gives\n%v\nwant\n%v", got, digests(want))

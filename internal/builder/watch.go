@@ -73,7 +73,8 @@ func (e *DiskError) Error() string {
 // Unwrap gives the step that failed.
 func (e *DiskError) Unwrap() error { return e.Err }
 
-// diskFull is how the system, not BuildKit, says it, in a step's output too.
+// diskFull is how the system, not BuildKit, says it, in a step's output too. What
+// BuildKit itself could not write has a code, but a quota has the same.
 var diskFull = strings.ToLower(syscall.ENOSPC.Error())
 
 // watch remembers the steps of one solve and the end of their output.
@@ -121,6 +122,9 @@ func (w *watch) explain(ctx context.Context, err error) error {
 		step.Log = buf.String()
 	}
 	var solve *errdefs.SolveError
+	if full := noRoom(step, step.Log); full != error(step) {
+		return full
+	}
 	if errors.As(err, &solve) && solve.Op.GetSource() != nil {
 		return fmt.Errorf("%w: %w", ErrDamaged, step)
 	}
@@ -129,7 +133,7 @@ func (w *watch) explain(ctx context.Context, err error) error {
 			step.Pos = diag.Pos{File: src.Info.Filename, Line: int(src.Ranges[0].Start.Line)}
 		}
 	}
-	return noRoom(step, step.Log)
+	return step
 }
 
 // noRoom makes a DiskError of an error that is one.
