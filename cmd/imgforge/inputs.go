@@ -55,6 +55,7 @@ type inputs struct {
 	holes    []matrix.Hole // cells that cannot work, which the matrix skips
 	recipes  *recipe.Set
 	mirrors  []store.Profile // best first; then where the bases lie
+	chosen   int             // of mirrors; the rest are where the matrix's own bases lie
 	images   *registry.Client
 	lock     *lock.File // empty when there is none yet
 	shipped  bool       // the lock is built in, so it cannot be written
@@ -139,6 +140,7 @@ func (in *inputs) findBases(hubs []string, env store.Environment) error {
 	if err != nil {
 		return err
 	}
+	in.chosen = len(in.mirrors)
 	in.mirrors = append(in.mirrors, places...)
 	in.all, err = plan.Inspect(in.all, in.lock)
 	return err

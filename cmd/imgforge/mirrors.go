@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -75,6 +76,9 @@ func (a *app) mirrors(ctx context.Context, f *mirrorsFlags) error {
 	if err != nil {
 		return err
 	}
+	result.Order = slices.DeleteFunc(result.Order, func(name string) bool { // not for --mirrors
+		return !slices.ContainsFunc(in.mirrors[:in.chosen], func(p store.Profile) bool { return p.Name == name })
+	})
 	if f.json {
 		enc := json.NewEncoder(a.stdout)
 		enc.SetIndent("", "  ")

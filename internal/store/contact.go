@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/imgforge/imgforge/internal/plan"
 )
@@ -41,6 +42,9 @@ func Contacts(profiles []Profile, blobs []plan.Blob, env Environment) []Contact 
 			}
 			now[about] = true
 			for _, root := range roots {
+				if strings.HasPrefix(root, "file:") {
+					continue // kept on this machine
+				}
 				out = note(out, Contact{Host: root, Mirror: p.Name, For: about, First: !served[about], AnyHost: p.AnyHost}, b)
 			}
 			for _, host := range p.Hosts {
@@ -66,6 +70,13 @@ func (p *Profile) rootsFor(w wanted) (about string, roots []string) {
 		about, roots = "torch wheels for "+w.cuda, []string{p.Wheels[w.cuda]}
 	default:
 		about, roots = "pypi", p.Indexes
+	}
+	if p.File != nil && p.File(w.blob) != "" { // kept there, by its hash
+		u, err := url.Parse(p.File(w.blob))
+		if err != nil {
+			return about, nil
+		}
+		roots = []string{(&url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/"}).String()}
 	}
 	roots = slices.DeleteFunc(slices.Clone(roots), func(s string) bool { return s == "" })
 	return about, roots

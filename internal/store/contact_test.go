@@ -44,6 +44,26 @@ func TestContacts(t *testing.T) {
 	}
 }
 
+// A registry that keeps files is a host; a directory is none, and what it has is
+// asked of others only where it fails.
+func TestContactsOfKeptFiles(t *testing.T) {
+	blobs := []plan.Blob{{Name: "a.deb", Origin: "debian/pool/a.deb", SHA256: strings.Repeat("a", 64), Size: 5}}
+	at := func(root string) func(plan.Blob) string { return func(b plan.Blob) string { return root + b.SHA256 } }
+	far := Profile{Name: "far", Archives: map[string]string{"debian": "https://far.invalid/debian"}}
+	for root, want := range map[string]string{
+		"https://hub.invalid/v2/x/blobs/sha256:": "hub.invalid kept first=true, far.invalid far first=false",
+		"file:///":                               "far.invalid far first=false",
+	} {
+		var got []string
+		for _, c := range Contacts([]Profile{{Name: "kept", AnyHost: true, File: at(root)}, far}, blobs, Environment{Env: map[string]string{}}) {
+			got = append(got, fmt.Sprintf("%s %s first=%t", c.Host, c.Mirror, c.First))
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s: got %q", root, got)
+		}
+	}
+}
+
 // recording is a transport that notes the hosts it is asked for.
 type recording struct {
 	mu    sync.Mutex
