@@ -48,7 +48,7 @@ func (b *Builder) layout(dir string) (*layout, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot write the OCI layout: %w", err)
 	}
-	b.layouts[dir] = &layout{Store: b.beside(out, dir)}
+	b.layouts[dir] = &layout{Store: b.beside(out)}
 	return b.layouts[dir], nil
 }
 
