@@ -54,6 +54,10 @@ func fullDisk(t *testing.T, w world) (more func()) {
 			t.Errorf("no %q in %q", want, reason)
 		}
 	}
+	imgforge(t, "builder", "prune", "--all", "--state", w.state).wants(t, exitDone)
+	if free := freeSpace(dir); free < 100<<20 {
+		t.Errorf("%d bytes are free after the prune that the error speaks of", free)
+	}
 	return func() { command(t, "mount", "-o", "remount,size=6g", dir) }
 }
 

@@ -74,12 +74,13 @@ func (a *app) builderPrune(ctx context.Context, keep int64, asJSON bool) error {
 	if asJSON {
 		return a.printJSON(out)
 	}
-	_, err = fmt.Fprintf(a.stdout, "removed %d cache records (%s) and %d unfinished downloads (%s); %s are free\n",
-		out.Cache.Records, human(out.Cache.Size), out.Partials.Records, human(out.Partials.Size), human(out.Free))
+	_, err = fmt.Fprintf(a.stdout, "removed %s of cache and %d unfinished downloads (%s); %s are free\n",
+		human(out.Cache.Size), out.Partials.Records, human(out.Partials.Size), human(out.Free))
 	return err
 }
 
-// pruneCache asks the engine that runs, or one started for it.
+// pruneCache asks the engine that runs, or one started for it. When nothing is to
+// be kept and nobody uses it, no engine is needed.
 func (a *app) pruneCache(ctx context.Context, dir string, keep int64) (builder.Pruned, error) {
 	if _, err := os.Stat(filepath.Join(dir, "root")); errors.Is(err, fs.ErrNotExist) {
 		return builder.Pruned{}, nil
@@ -93,6 +94,10 @@ func (a *app) pruneCache(ctx context.Context, dir string, keep int64) (builder.P
 			return builder.Pruned{}, fmt.Errorf("the engine of process %d is starting; try again", owner.PID)
 		}
 		return builder.PruneCache(ctx, owner.Addr, keep)
+	}
+	if keep == 0 {
+		size := diskUse(filepath.Join(dir, "root"))
+		return builder.Pruned{Size: size}, builder.RemoveCache(dir)
 	}
 	paths, err := a.paths("")
 	if err != nil {

@@ -65,8 +65,8 @@ func running(ctx context.Context, c *client.Client) (n int, err error) {
 
 // Pruned is what a prune removed.
 type Pruned struct {
-	Records int   `json:"records"`
-	Size    int64 `json:"size"` // bytes
+	Records int   `json:"records"` // 0 when all went at once
+	Size    int64 `json:"size"`    // bytes
 }
 
 // PruneCache removes cached results that no build uses just now, those unused for

@@ -50,7 +50,8 @@ const elsewhere = "or name an engine elsewhere with --builder URL or BUILDKIT_HO
 
 // Start runs a buildkitd whose whole state lies in dir and waits until it
 // answers. One directory has one owner at a time.
-func Start(ctx context.Context, dir string, paths Paths) (*Engine, error) {
+func Start(ctx context.Context, dir string, paths Paths) (started *Engine, err error) {
+	defer func() { err = noRoom(err, "") }()
 	if os.Geteuid() != 0 {
 		return nil, fmt.Errorf("%w: the embedded engine mounts overlayfs and runs containers, which needs root; run as root, %s", ErrNoEngine, elsewhere)
 	}
@@ -70,7 +71,7 @@ func Start(ctx context.Context, dir string, paths Paths) (*Engine, error) {
 	}
 	if err := e.ready(ctx); err != nil {
 		_ = e.cmd.Process.Kill() // it may not listen to signals yet
-		return nil, errors.Join(noRoom(err, ""), e.Close())
+		return nil, errors.Join(err, e.Close())
 	}
 	if err := writeOwner(dir, Owner{PID: os.Getpid(), Engine: e.cmd.Process.Pid, Addr: e.Addr}); err != nil {
 		return nil, errors.Join(err, e.Close())

@@ -78,3 +78,17 @@ func (o *Owner) Stop(dir string, patience time.Duration) error {
 	}
 	return fmt.Errorf("process %d does not end", o.PID)
 }
+
+// RemoveCache removes all that an engine keeps in a state directory that nobody
+// uses. It needs no engine, so it works where a full disk lets none start.
+func RemoveCache(dir string) error {
+	lock := flock.New(lockFile(dir), flock.SetFlag(os.O_RDONLY|os.O_CREATE))
+	free, err := lock.TryLock()
+	if err != nil {
+		return fmt.Errorf("cannot lock %s: %w", dir, err)
+	}
+	if !free {
+		return fmt.Errorf("process %d has begun to use %s; try again", readOwner(dir).PID, dir)
+	}
+	return errors.Join(os.RemoveAll(filepath.Join(dir, "root")), os.RemoveAll(filepath.Join(dir, "tmp")), lock.Unlock())
+}

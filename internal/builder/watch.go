@@ -138,7 +138,7 @@ func (w *watch) explain(ctx context.Context, err error) error {
 
 // noRoom makes a DiskError of an error that is one.
 func noRoom(err error, log string) error {
-	if strings.Contains(strings.ToLower(err.Error()+log), diskFull) {
+	if err != nil && strings.Contains(strings.ToLower(err.Error()+log), diskFull) {
 		return &DiskError{err}
 	}
 	return err
