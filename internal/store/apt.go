@@ -25,6 +25,9 @@ type aptSource struct {
 var debianSuite = regexp.MustCompile(`^(buster|bullseye|bookworm|trixie|forky|duke|sid|unstable|testing|(old)*stable)` +
 	`(-updates|-security|-backports|-proposed-updates|/updates)?$`)
 
+// maxListed bounds the URIs, and the suites, that are read of one stanza.
+const maxListed = 100
+
 // ubuntuSuite is a suite of Ubuntu itself.
 var ubuntuSuite = regexp.MustCompile(`^(bionic|focal|jammy|noble|oracular|plucky|questing|resolute)(-updates|-security|-backports|-proposed)?$`)
 
@@ -133,8 +136,9 @@ func stanzas(data []byte) []aptSource {
 		if !slices.Contains(value("Types"), "deb") || slices.Contains([]string{"no", "false", "without", "off", "disable", "0"}, strings.ToLower(strings.Join(value("Enabled"), ""))) {
 			continue
 		}
-		for _, uri := range value("URIs") {
-			for _, suite := range value("Suites") {
+		few := func(list []string) []string { return list[:min(len(list), maxListed)] } // they multiply
+		for _, uri := range few(value("URIs")) {
+			for _, suite := range few(value("Suites")) {
 				out = append(out, aptSource{uri, suite, value("Components")})
 			}
 		}

@@ -81,6 +81,14 @@ func FuzzSourcesStanzas(f *testing.F) {
 	checkArchives(f, "etc/apt/sources.list.d/x.sources")
 }
 
+// A stanza's URIs and suites multiply: a few kilobytes are not millions of sources.
+func TestStanzaOfManySources(t *testing.T) {
+	text := "Types: deb\nURIs:" + strings.Repeat(" https://a.example/debian", 3000) + "\nSuites:" + strings.Repeat(" bookworm", 3000) + "\nComponents: main\n"
+	if got := stanzas([]byte(text)); len(got) != maxListed*maxListed || got[0].suite != "bookworm" {
+		t.Errorf("%d sources", len(got))
+	}
+}
+
 func checkArchives(f *testing.F, file string) {
 	f.Fuzz(func(t *testing.T, text string) {
 		for name, raw := range aptArchives(machineFrom(t, file, text)) {
