@@ -17,6 +17,7 @@ type Plan struct {
 	Cells   int       `json:"cells"`
 	Within  []float64 `json:"within"`  // seconds of the planner itself, by its own benchmark
 	Program []float64 `json:"program"` // seconds of `imgforge plan`, with reading and printing
+	CPU     []float64 `json:"cpu"`     // processor seconds of that program
 	Memory  []float64 `json:"memory"`  // bytes that program had at most
 }
 
@@ -43,7 +44,7 @@ func (b *bench) plan(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			p.Program, p.Memory = append(p.Program, u.seconds), append(p.Memory, u.memory)
+			p.Program, p.CPU, p.Memory = append(p.Program, u.seconds), append(p.CPU, u.cpu), append(p.Memory, u.memory)
 		}
 		say("%d cells: %s s", n, spread(p.Program, "%.2f"))
 		b.result.Plan = append(b.result.Plan, p)

@@ -42,7 +42,7 @@ func (r *Result) table() string {
 			promised, memory = "under 0.5 s", "under 200 MB"
 		}
 		fmt.Fprintf(&t, "| planning %d cells, from the YAML on | %s s | %s |\n", p.Cells, spread(p.Within, "%.3f"), promised)
-		fmt.Fprintf(&t, "| `imgforge plan` of %d cells, the whole program | %s s | |\n", p.Cells, spread(p.Program, "%.2f"))
+		fmt.Fprintf(&t, "| `imgforge plan` of %d cells, the whole program | %s s, %s s of CPU | |\n", p.Cells, spread(p.Program, "%.2f"), spread(p.CPU, "%.2f"))
 		fmt.Fprintf(&t, "| the most memory it had | %s MB | %s |\n", spread(scaled(p.Memory, 1e-6), "%.0f"), memory)
 	}
 	return t.String()
