@@ -27,6 +27,7 @@ func (r *reader) checkAxes(top *yaml.Node, m *Matrix) {
 		}
 		names[name] = true
 	}
+	names[platformAxis] = true
 	if len(missing) > 0 {
 		r.Fail(top, "list their values under axes, or one under defaults", "no axis %s", strings.Join(missing, ", no axis "))
 	}
@@ -113,6 +114,8 @@ func (r *reader) checkValue(axis string, v diag.Str, m *Matrix) {
 		if _, ok := m.Bases[v.Value]; !ok && len(m.Bases) > 0 {
 			r.Bad.Add(v.Pos, diag.Allowed(v.Value, slices.Sorted(maps.Keys(m.Bases))), "unknown base %q", v.Value)
 		}
+	case platformAxis:
+		r.checkPlatform(v)
 	case "cuda":
 		if _, err := version.ParseCUDA(v.Value); err != nil {
 			r.Bad.Add(v.Pos, "", "cuda: %s", err)
@@ -173,8 +176,8 @@ func (m *Matrix) known() map[string][]string {
 	return out
 }
 
-// axisNames lists the file's axes in its order, then the required ones that only
-// defaults give.
+// axisNames lists the file's axes in its order, then the required ones, and the
+// platform, that only defaults give.
 func (m *Matrix) axisNames() []string {
 	var names []string
 	for _, a := range m.Axes {
@@ -184,6 +187,9 @@ func (m *Matrix) axisNames() []string {
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
+	}
+	if _, ok := m.Defaults[platformAxis]; ok && !slices.Contains(names, platformAxis) {
+		names = append(names, platformAxis)
 	}
 	return names
 }

@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,8 @@ func (e *expansion) cell(p point) (Cell, *Hole) {
 			c.Python = v.Value
 		case "driver":
 			c.Driver = strings.TrimPrefix(v.Value, ">=")
+		case platformAxis:
+			c.Platform = v.Value
 		case "base":
 			c.BaseName, c.Base = v.Value, m.Bases[v.Value]
 		default:
@@ -113,6 +116,9 @@ func (e *expansion) fault(p point, j compat.Judgement) diag.Pos {
 	if i := slices.Index(e.names, j.Field); i >= 0 {
 		return p.at[i].Pos
 	}
+	if j.Field == platformAxis {
+		return e.matrix.Platform.Pos
+	}
 	return e.of(p, "torch").Pos
 }
 
@@ -178,7 +184,8 @@ func (e *expansion) checkTags(points []point, cells []Cell) {
 		axis := e.differ(points[i], points[j])
 		if !said[axis] {
 			a, b := e.of(points[j], axis), e.of(points[i], axis)
-			e.bad.Add(at, "name what they differ in: ${"+axis+"}", "two cells have the tag %q: %s %s (%s) and %s (%s)",
+			name := map[string]string{platformAxis: "arch"}[axis] // a tag cannot hold a platform's slash
+			e.bad.Add(at, "name what they differ in: ${"+cmp.Or(name, axis)+"}", "two cells have the tag %q: %s %s (%s) and %s (%s)",
 				c.Tag, axis, a, cells[j].placeOf(a), b, cells[i].placeOf(b))
 		}
 		said[axis] = true

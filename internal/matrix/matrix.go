@@ -11,7 +11,7 @@ import (
 type Matrix struct {
 	File     string
 	Name     diag.Str
-	Platform diag.Str        // linux/amd64
+	Platform diag.Str        // of every cell, unless platform is an axis: linux/amd64
 	Bases    map[string]Base // by the name that the base axis uses
 	Axes     []Axis          // in the file's order
 	Include  []Rule
@@ -88,7 +88,7 @@ type Cell struct {
 	Driver   string // the floor, bare: 525.60.13
 	BaseName string
 	Base     Base
-	Platform string
+	Platform string            // linux/amd64
 	Free     map[string]string // free axes
 	Recipes  []diag.Str        // in the order they are layered
 	Pos      diag.Pos          // what in the file asked for it

@@ -114,6 +114,9 @@ func TestExpansions(t *testing.T) {
 func show(w io.Writer, c matrix.Cell) {
 	fmt.Fprintf(w, "%s cuda=%s torch=%s python=%s driver=%s base=%s", c.Tag, c.CUDA, c.Torch, c.Python,
 		c.Driver, c.BaseName)
+	if c.Platform != "linux/amd64" {
+		fmt.Fprintf(w, " platform=%s", c.Platform)
+	}
 	switch b := c.Base; {
 	case b.Debian != nil:
 		fmt.Fprintf(w, " suite=%s%s", b.Debian.Suite, b.Debian.Components)
@@ -232,7 +235,7 @@ func TestSelectorMatch(t *testing.T) {
 		"python=3.11": true, "python=3.1": false, "python=>=3.10": true,
 		"driver=525": true, "driver=>=525": true, "driver=535": false, "driver=5": false, "driver.major=525": true,
 		"driver=525.60.13": true, "driver=>=525.60.13": true, "driver=525.60.13.00": true, "driver=525.60": false, "driver=525.60.1": false,
-		"base=debian12": true, "base=debian": false, "platform=linux/amd64": true,
+		"base=debian12": true, "base=debian": false, "platform=linux/amd64": true, "platform=linux/arm64": false, "arch=amd64": true, "arch=arm64": false,
 		"flavor=slim": true, "flavor=fat": false, "nothing=1": false,
 		"tag=2.3.*": true, "tag=2.3.1-cuda12.1": true, "tag=2.4.*": false, "tag=*": true, " cuda = 12.1": true,
 	} {

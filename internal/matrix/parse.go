@@ -1,12 +1,14 @@
 package matrix
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/imgforge/imgforge/internal/compat"
 	"github.com/imgforge/imgforge/internal/diag"
 	"github.com/imgforge/imgforge/internal/yamlpos"
 )
@@ -28,11 +30,14 @@ var plain = regexp.MustCompile(`^[a-z][a-z0-9_-]*$`)
 // required are the axes every matrix has; others are free.
 var required = []string{"base", "cuda", "torch", "python", "driver"}
 
-// reserved names mean something else where a free axis would be named.
-var reserved = []string{"platform", "tag", "why"}
+// platformAxis is neither required nor free: without it every cell has the
+// matrix's own platform.
+const platformAxis = "platform"
 
-// amd64 is the one platform there is.
-const amd64 = "linux/amd64"
+var platforms = []string{compat.AMD64, compat.ARM64}
+
+// reserved names mean something else where a free axis would be named.
+var reserved = []string{"arch", "tag", "why"}
 
 const example = "see docs/matrix.md for an example"
 
@@ -40,7 +45,7 @@ const example = "see docs/matrix.md for an example"
 // file's form; what its cells make impossible is Expand's to say.
 func Parse(file string, data []byte) (*Matrix, error) {
 	r := &reader{Reader: yamlpos.Reader{File: file}}
-	m := &Matrix{File: file, Bases: map[string]Base{}, Platform: diag.Str{Value: amd64, Pos: r.Start()}}
+	m := &Matrix{File: file, Bases: map[string]Base{}, Platform: diag.Str{Value: compat.AMD64, Pos: r.Start()}}
 	top := r.Document(data, "matrix", example)
 	if top != nil && top.Kind != yaml.MappingNode {
 		r.Fail(top, example, "a matrix must be a mapping, not %s", yamlpos.KindOf(top))
@@ -63,6 +68,7 @@ func Parse(file string, data []byte) (*Matrix, error) {
 	m.Recipes = r.recipes(f["recipes"])
 	m.Tag = r.Scalar(f["tag"], "tag")
 	m.Mirrors = r.Scalars(f["mirrors"], "mirrors")
+	r.spread(f["platform"], m)
 	r.checkMissing(top, f)
 	if _, ok := f["axes"]; ok {
 		r.checkAxes(top, m)
@@ -110,10 +116,32 @@ func (r *reader) holes(n *yaml.Node) bool {
 
 func (r *reader) platform(n *yaml.Node) diag.Str {
 	s := r.Scalar(n, "platform")
-	if s.Value != "" && s.Value != amd64 {
-		r.Fail(n, "only "+amd64+" for now: the tables know no torch wheels for another", "platform %q cannot be built", s.Value)
-	}
+	r.checkPlatform(s)
 	return s
+}
+
+func (r *reader) checkPlatform(s diag.Str) {
+	if s.Value != "" && !slices.Contains(platforms, s.Value) {
+		r.Bad.Add(s.Pos, diag.Allowed(s.Value, platforms), "unknown platform %q", s.Value)
+	}
+}
+
+// spread makes the matrix's platform the default of the platform axis, where
+// anything names that; a matrix that gives both is refused.
+func (r *reader) spread(whole *yaml.Node, m *Matrix) {
+	i := slices.IndexFunc(m.Axes, func(a Axis) bool { return a.Name.Value == platformAxis })
+	own, byDefault := m.Defaults[platformAxis]
+	if whole != nil && (i >= 0 || byDefault) {
+		also, at := "under defaults", own.Pos
+		if i >= 0 {
+			also, at = "an axis", m.Axes[i].Name.Pos
+		}
+		r.Fail(whole, fmt.Sprintf("keep one; the other is on line %d", at.Line), "platform is given for the whole matrix, and is %s too", also)
+	}
+	named := slices.ContainsFunc(r.uses, func(u use) bool { return u.word.Value == platformAxis })
+	if named && i < 0 && !byDefault {
+		m.Defaults[platformAxis] = m.Platform
+	}
 }
 
 // axes reads the axes in the file's order.

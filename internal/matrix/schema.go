@@ -1,6 +1,8 @@
 package matrix
 
 import (
+	"slices"
+
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/imgforge/imgforge/internal/compat"
@@ -19,7 +21,7 @@ func Schema() *jsonschema.Schema {
 var (
 	matrixKeys = yamlpos.Keys{
 		{Name: "axes", Needed: true, Form: axesForm(),
-			Doc: "The dimensions, in order. cuda, torch, python, driver and base must be here or under defaults; any other name is a free axis."},
+			Doc: "The dimensions, in order. cuda, torch, python, driver and base must be here or under defaults; platform may be; any other name is a free axis."},
 		{Name: "bases", Needed: true, Form: yamlpos.MapForm(plain.String(), baseForm()), Doc: "What the base axis can name."},
 		{Name: "defaults", Form: valuesForm(), Doc: "One value for an axis that is not listed, or that an include entry leaves out."},
 		{Name: "exclude", Form: yamlpos.ListForm(ruleForm("why"), 0), Doc: "Cells to leave out: those that have all values of an entry, or values inside its ranges."},
@@ -27,7 +29,7 @@ var (
 		{Name: "include", Form: yamlpos.ListForm(ruleForm(), 0), Doc: "Cells to add, each with a value for every axis that defaults does not give."},
 		{Name: "mirrors", Form: yamlpos.ListForm(yamlpos.ScalarForm(), 0), Doc: "Mirror profiles to download from, best first; [host] if left out."},
 		{Name: "name", Needed: true, Form: yamlpos.StringForm(plain.String()), Doc: "The matrix's name: lower-case letters, digits, - and _."},
-		{Name: "platform", Form: yamlpos.OneOfForm(amd64), Doc: "The platform of every image."},
+		{Name: "platform", Form: yamlpos.OneOfForm(platforms...), Doc: "The platform of every image; linux/amd64 if left out. It may be an axis instead."},
 		{Name: "recipes", Needed: true, Form: yamlpos.ListForm(yamlpos.AnyForm(yamlpos.ScalarForm(), recipeForm()), 1),
 			Doc: "What is layered, in order: names, or names with a condition."},
 		{Name: "tag", Needed: true, Form: yamlpos.ScalarForm(), Doc: "Template for each cell's tag, such as ${torch}-cuda${cuda}-driver${driver.major}."},
@@ -86,8 +88,19 @@ var valueForms = map[string]*jsonschema.Schema{
 	"python": versionForm("The Python of the base, or a range: \"3.11\".", compat.Pythons()),
 	"driver": {Type: "string", Pattern: `[<>=~^*]|\.[xX]`,
 		Description: "The oldest NVIDIA driver, after >=, or a range: \">=525.60.13\", \"~535\"."},
-	"base": {Types: []string{"string", "number"}, Description: "A name under bases."},
+	"base":       {Types: []string{"string", "number"}, Description: "A name under bases."},
+	platformAxis: platformForm(),
 }
+
+func platformForm() *jsonschema.Schema {
+	s := yamlpos.OneOfForm(platforms...)
+	s.Description = "What the image runs on."
+	return s
+}
+
+// described are the axes that have forms of their own, in the order that an editor
+// offers them.
+var described = append(slices.Clone(required), platformAxis)
 
 // versionForm is a version that is known, or a range.
 func versionForm(doc string, known []string) *jsonschema.Schema {
@@ -99,7 +112,7 @@ func versionForm(doc string, known []string) *jsonschema.Schema {
 func axesForm() *jsonschema.Schema {
 	s := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}, PropertyNames: notReserved(),
 		AdditionalProperties: axisForm(yamlpos.ScalarForm())}
-	for _, name := range required {
+	for _, name := range described {
 		s.Properties[name] = axisForm(valueForms[name])
 		s.PropertyOrder = append(s.PropertyOrder, name)
 	}
@@ -117,8 +130,8 @@ func axisForm(value *jsonschema.Schema) *jsonschema.Schema {
 
 // valuesForm is one value, or a range, for some axes.
 func valuesForm() *jsonschema.Schema {
-	s := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}, PropertyOrder: required}
-	for _, name := range required {
+	s := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}, PropertyOrder: described}
+	for _, name := range described {
 		s.Properties[name] = valueForms[name]
 	}
 	s.AdditionalProperties = yamlpos.ScalarForm()

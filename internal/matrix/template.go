@@ -11,11 +11,11 @@ import (
 
 // ofCell are the names of a cell's values that templates may use, besides the
 // free axes.
-var ofCell = []string{"base", "cuda", "cuda.major", "cuda.minor", "driver", "driver.major", "platform", "python",
-	"torch", "torch.major", "torch.minor"}
+var ofCell = []string{"arch", "base", "cuda", "cuda.major", "cuda.minor", "driver", "driver.major", "platform",
+	"python", "torch", "torch.major", "torch.minor"}
 
 // Vars are the cell's values as templates name them: its axes, cuda.major,
-// cuda.minor, torch.major, torch.minor, driver.major and platform.
+// cuda.minor, torch.major, torch.minor, driver.major, platform and arch.
 func (c Cell) Vars() map[string]string {
 	vars := make(map[string]string, len(ofCell)+len(c.Free))
 	for _, name := range ofCell {
@@ -40,6 +40,9 @@ func (c Cell) Var(name string) (value string, ok bool) {
 		return c.BaseName, true
 	case "platform":
 		return c.Platform, true
+	case "arch":
+		_, value, _ = strings.Cut(c.Platform, "/")
+		return value, true
 	case "cuda.major", "torch.major", "driver.major":
 		of, _ := c.Var(strings.TrimSuffix(name, ".major"))
 		value, _ = majorMinor(of)
@@ -63,7 +66,7 @@ func majorMinor(v string) (major, minor string) {
 func (r *reader) checkTemplate(m *Matrix) {
 	sample := Cell{Free: map[string]string{}}
 	for _, a := range m.Axes {
-		if !slices.Contains(required, a.Name.Value) {
+		if a.Name.Value != platformAxis && !slices.Contains(required, a.Name.Value) {
 			sample.Free[a.Name.Value] = ""
 		}
 	}
@@ -73,6 +76,9 @@ func (r *reader) checkTemplate(m *Matrix) {
 		r.Bad.Add(m.Tag.Pos, "write names as ${torch}", "tag: %s", err)
 	}
 	for _, p := range template {
+		if p.name == platformAxis {
+			r.Bad.Add(m.Tag.Pos, "write ${arch}, which is amd64 or arm64", "the tag names the platform, and a tag cannot hold its /")
+		}
 		if _, ok := names[p.name]; p.named && !ok {
 			r.Bad.Add(m.Tag.Pos, diag.Allowed(p.name, slices.Sorted(maps.Keys(names))), "the tag names %q, which no cell has", p.name)
 		}
