@@ -27,14 +27,21 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-const flowDir = "../testdata/flow/small"
+// flowDirs hold a matrix each, and what every stage makes of it.
+var flowDirs = []string{"../testdata/flow/small", "../testdata/flow/platforms"}
 
 // TestFlow holds every stage of the compiler to its snapshot: what a directory
 // of YAML becomes on its way to BuildKit.
 func TestFlow(t *testing.T) {
-	got := flow(t)
+	for _, dir := range flowDirs {
+		t.Run(filepath.Base(dir), func(t *testing.T) { checkFlow(t, dir) })
+	}
+}
+
+func checkFlow(t *testing.T, dir string) {
+	got := flow(t, dir)
 	for _, name := range slices.Sorted(maps.Keys(got)) {
-		file := filepath.Join(flowDir, name)
+		file := filepath.Join(dir, name)
 		if *update {
 			if err := os.WriteFile(file, []byte(got[name]), 0o644); err != nil {
 				t.Fatal(err)
@@ -51,11 +58,13 @@ func TestFlow(t *testing.T) {
 }
 
 func TestFlowIsPure(t *testing.T) {
-	want := flow(t)
-	for range 24 {
-		for name, text := range flow(t) {
-			if text != want[name] {
-				t.Fatalf("two runs give two %s", name)
+	for _, dir := range flowDirs {
+		want := flow(t, dir)
+		for range 24 {
+			for name, text := range flow(t, dir) {
+				if text != want[name] {
+					t.Fatalf("%s: two runs give two %s", dir, name)
+				}
 			}
 		}
 	}
@@ -63,15 +72,15 @@ func TestFlowIsPure(t *testing.T) {
 
 // flow runs the pure chain from the YAML files and returns each stage's text by
 // the name of its snapshot.
-func flow(t *testing.T) map[string]string {
+func flow(t *testing.T, dir string) map[string]string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(flowDir, "matrix.yaml"))
+	data, err := os.ReadFile(filepath.Join(dir, "matrix.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := must(matrix.Parse("matrix.yaml", data))(t)
 	cells := must(m.Expand())(t).Cells
-	set := must(recipe.Load(recipe.Layer{Name: "recipes", FS: os.DirFS(filepath.Join(flowDir, "recipes"))}))(t)
+	set := must(recipe.Load(recipe.Layer{Name: "recipes", FS: os.DirFS(filepath.Join(dir, "recipes"))}))(t)
 	needs := must(plan.Needs(cells, set))(t)
 	locked := synthetic(t, needs, cells, set)
 	var plans []*plan.Plan
@@ -82,11 +91,11 @@ func flow(t *testing.T) map[string]string {
 		dump(t, &ops, p)
 	}
 	return map[string]string{
-		"cells.out":  showCells(cells),
-		"needs.out":  showNeeds(t, needs),
-		"small.lock": string(locked.Format()),
-		"plan.json":  indented(t, plans),
-		"graph.dump": ops.String(),
+		"cells.out":                  showCells(cells),
+		"needs.out":                  showNeeds(t, needs),
+		filepath.Base(dir) + ".lock": string(locked.Format()),
+		"plan.json":                  indented(t, plans),
+		"graph.dump":                 ops.String(),
 	}
 }
 

@@ -42,6 +42,9 @@ type Job struct {
 // Build compiles the plan, runs it on the engine and exports the image. Every
 // blob of the plan must be in the store.
 func (b *Builder) Build(ctx context.Context, job Job) (Image, error) {
+	if err := b.Runs(job.Plan.Platform); err != nil {
+		return Image{}, err
+	}
 	root, err := b.bootstrap(ctx, job.Plan)
 	if err != nil {
 		return Image{}, err

@@ -40,12 +40,13 @@ type Store interface {
 
 // Builder runs graphs on one engine, feeding it from one store.
 type Builder struct {
-	client  *client.Client
-	store   Store
-	content content.Store // the store, as a session serves it
-	roots   singleflight.Group
-	blobs   string // directory of the engine's own blobs; empty for an engine elsewhere
-	blobURL string // loopback URL of the store; empty for an engine elsewhere
+	client    *client.Client
+	platforms []string // that the engine runs, its own first
+	store     Store
+	content   content.Store // the store, as a session serves it
+	roots     singleflight.Group
+	blobs     string // directory of the engine's own blobs; empty for an engine elsewhere
+	blobURL   string // loopback URL of the store; empty for an engine elsewhere
 
 	layoutsMu sync.Mutex
 	layouts   map[string]*layout // by directory
@@ -74,7 +75,11 @@ func Connect(ctx context.Context, o Options) (*Builder, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	return &Builder{client: c, store: o.Store, content: cs, blobs: o.Blobs, blobURL: o.BlobURL, layouts: map[string]*layout{}}, nil
+	workers, err := c.ListWorkers(ctx)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: the engine at %s does not say what it runs: %w", ErrNoEngine, o.Addr, err), c.Close())
+	}
+	return &Builder{client: c, platforms: platformsOf(workers), store: o.Store, content: cs, blobs: o.Blobs, blobURL: o.BlobURL, layouts: map[string]*layout{}}, nil
 }
 
 // connect dials an engine and checks it.

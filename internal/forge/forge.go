@@ -48,8 +48,9 @@ type Cell struct {
 type Run struct {
 	Fetcher  Fetcher
 	Builder  Builder
-	Jobs     int  // cells built at once; at least 1
-	FailFast bool // stop at the first failure
+	Refuse   func(*plan.Plan) error // why a plan cannot be built here, before anything is fetched; may be nil
+	Jobs     int                    // cells built at once; at least 1
+	FailFast bool                   // stop at the first failure
 	Emit     func(record.Event)
 	Classify func(error) record.Class // the class of a fetch or build error
 }
@@ -112,6 +113,11 @@ func (r *Run) cell(ctx context.Context, cell Cell) outcome {
 	}
 	if err := ctx.Err(); err != nil {
 		return fail(err)
+	}
+	if r.Refuse != nil {
+		if err := r.Refuse(cell.Plan); err != nil {
+			return fail(err)
+		}
 	}
 	blobs := cell.Plan.Blobs()
 	downloaded, err := r.Fetcher.Fetch(ctx, blobs)

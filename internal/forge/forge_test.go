@@ -105,6 +105,24 @@ func check(t *testing.T, events []record.Event, want string) {
 	}
 }
 
+// What the engine cannot build is not even fetched, and stops nobody else.
+func TestRefused(t *testing.T) {
+	refuse := func(p *plan.Plan) error {
+		if p.Tag == "foreign" {
+			return errors.New("no engine for linux/arm64")
+		}
+		return nil
+	}
+	events := do(context.Background(), forge.Run{Builder: builder(fine), Fetcher: fetcher{dead: map[string]bool{"y": true}}, Refuse: refuse, Jobs: 1},
+		cell("foreign", "y"), cell("a", "x"))
+	check(t, events, `foreign planned []
+foreign failed engine: no engine for linux/arm64
+a planned []
+a fetched 1 files, 10 bytes
+a built sha256:a size 101 new 101 layers 2 
+`)
+}
+
 // Each way to fail is told with its class, and stops nobody else.
 func TestOneFailureStopsNoOther(t *testing.T) {
 	build := builder(func(ctx context.Context, tag string) (forge.Image, error) {

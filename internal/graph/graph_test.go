@@ -178,6 +178,28 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// Every step runs on the plan's platform, whatever this machine's is.
+func TestPlatform(t *testing.T) {
+	for _, arch := range []string{"amd64", "arm64"} {
+		p := small()
+		p.Platform = "linux/" + arch
+		g, def := marshal(t, p)
+		execs := 0
+		for _, op := range ops(t, def) {
+			if op.Platform != nil && (op.Platform.OS != "linux" || op.Platform.Architecture != arch) {
+				t.Errorf("%s: an op is of %s", p.Platform, op.Platform)
+			}
+			if op.GetExec() != nil && op.Platform != nil {
+				execs++
+			}
+		}
+		var img ocispecs.Image
+		if err := json.Unmarshal(g.Config, &img); err != nil || execs == 0 || img.Architecture != arch {
+			t.Errorf("%s: %d steps, image of %s: %v", p.Platform, execs, img.Architecture, err)
+		}
+	}
+}
+
 func TestTooManyLayers(t *testing.T) {
 	p := small()
 	for i := range graph.MaxLayers {

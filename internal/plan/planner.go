@@ -190,7 +190,7 @@ func (p *planner) draft(cell matrix.Cell) (*draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &draft{list: k.list, build: buildVars(cell), archs: strings.Join(compat.Archs(cell.Torch, cell.CUDA), " ")}
+	d := &draft{list: k.list, build: buildVars(cell), archs: strings.Join(compat.ArchsOn(cell.Torch, cell.CUDA, cell.Platform), " ")}
 	d.err = d.fill(cell, questions, p.locked)
 	p.drafts[k] = d
 	return d, d.err

@@ -28,12 +28,21 @@ type archive struct {
 	arch     string
 	releases []*release
 	indexes  map[string]plan.Blob // Packages.xz in the store, by archive_suite_component
-	root     *plan.Plan           // has apt
+	root     *plan.Plan           // has apt; of the engine's own platform, unless it is the base itself
 	status   string               // dpkg's, of a base that was made elsewhere
 }
 
-// open reads and verifies everything a request's Debian says of itself.
+// open reads what a request's Debian says of itself, and finds a root for apt and uv.
 func (s *session) open(ctx context.Context, req lock.Request) (*archive, error) {
+	a, err := s.read(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return a, s.makeRoot(ctx, a, req)
+}
+
+// read reads and verifies everything a Debian says of itself for an architecture.
+func (s *session) read(ctx context.Context, req lock.Request) (*archive, error) {
 	find := keyring
 	if s.keys != nil {
 		find = s.keys
@@ -66,7 +75,7 @@ func (s *session) open(ctx context.Context, req lock.Request) (*archive, error) 
 	if a.universe, err = newUniverse(debs); err != nil {
 		return nil, err
 	}
-	return a, s.makeRoot(ctx, a, req)
+	return a, nil
 }
 
 // part is one suite of an archive.
@@ -85,10 +94,13 @@ func parts(req lock.Request) []part {
 }
 
 // makeRoot finds a root in which apt and uv run: the base itself, or one made of
-// the archive's .debs.
+// the archive's .debs for the engine's own architecture, whatever the cell's is.
 func (s *session) makeRoot(ctx context.Context, a *archive, req lock.Request) error {
 	a.root = &plan.Plan{Epoch: a.epoch(), Platform: "linux/" + a.arch}
 	if req.On != "" {
+		if err := s.runs(req); err != nil {
+			return err
+		}
 		base, found, err := s.under(ctx, req)
 		if err != nil {
 			return err
@@ -97,7 +109,15 @@ func (s *session) makeRoot(ctx context.Context, a *archive, req lock.Request) er
 		a.status = strings.TrimRight(string(found.Status), "\n") + "\n\n"
 		return nil
 	}
-	debs, err := a.closure(append(a.minimal(), "python3", "ca-certificates"))
+	own := a
+	if here := s.platforms()[0]; here != a.root.Platform {
+		var err error
+		a.root.Platform, req.Arch = here, archOf(here)
+		if own, err = s.read(ctx, req); err != nil {
+			return err
+		}
+	}
+	debs, err := own.closure(append(own.minimal(), "python3", "ca-certificates"))
 	if err != nil {
 		return fmt.Errorf("a root for apt and uv: %w", err)
 	}

@@ -16,6 +16,10 @@ import (
 // base answers the need for a base that was made elsewhere: its files, and what
 // was found in them.
 func (s *session) base(ctx context.Context, n lock.Need) {
+	if err := s.runs(n.Request); err != nil { // before much is fetched
+		s.fail(n, "", err)
+		return
+	}
 	blobs, entries, env, err := s.files(ctx, n.Request)
 	if err != nil {
 		s.fail(n, "", err)

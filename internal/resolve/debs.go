@@ -130,7 +130,7 @@ type solved struct {
 func (s *session) apt(ctx context.Context, name string, asks []ask) ([]solved, error) {
 	s.say("%s", name)
 	job := s.archive.job(name)
-	job.Args = []string{"sh", "/in/debs.sh"}
+	job.Args = []string{"sh", "/in/debs.sh", s.archive.arch}
 	job.Files = map[string][]byte{"debs.sh": debsScript}
 	for dir, blob := range s.archive.indexes {
 		job.Blobs["archive/"+dir+"/Packages.xz"] = blob

@@ -136,7 +136,7 @@ func TestStandIn(t *testing.T) {
 }
 
 func TestKnownWheel(t *testing.T) {
-	req := lock.Request{Torch: "2.1.2", CUDA: "11.8", Python: "3.11"}
+	req := lock.Request{Arch: "amd64", Torch: "2.1.2", CUDA: "11.8", Python: "3.11"}
 	w, err := knownWheel("torch==2.1.2+cu118", req)
 	if err != nil {
 		t.Fatal(err)

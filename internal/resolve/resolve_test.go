@@ -78,27 +78,30 @@ func (e *engine) Run(_ context.Context, job Job) (map[string][]byte, error) {
 	return out, nil
 }
 
-// world is a small Debian, signed by a key of its own.
+// world is a small Debian for two architectures, signed by a key of its own.
 func world(t *testing.T) (*mirror, func(string) (openpgp.EntityList, error)) {
 	t.Helper()
 	key := newKey(t, "archive", 0)
 	m := &mirror{files: map[string][]byte{}, store: t.TempDir()}
-	for _, s := range []struct{ archive, suite, packages string }{
+	for i, s := range []struct{ archive, suite, packages string }{
 		{"debian", "bookworm", stanzaOf("apt", "2.6", "Depends: libc6") + "\n" + stanzaOf("libc6", "2.36-9", "Essential: yes") + "\n" +
 			stanzaOf("python3", "3.11.2-1+b1") + "\n" + stanzaOf("debian-archive-keyring", "2023") + "\n" + stanzaOf("ca-certificates", "1") + "\n" + stanzaOf("zsh", "5.9-4")},
 		{"debian", "bookworm-updates", ""},
 		{"debian-security", "bookworm-security", stanzaOf("libc6", "2.36-9+deb12u1", "Essential: yes")},
 	} {
-		data := xzOf(t, s.packages)
-		sum := sha256.Sum256(data)
 		dir := "dists/" + s.suite + "/"
-		// The security archive has no by-hash directory here.
-		if s.archive == "debian" {
-			m.files[s.archive+"/"+dir+"main/binary-amd64/by-hash/SHA256/"+hex.EncodeToString(sum[:])] = data
-		} else {
-			m.files[s.archive+"/"+dir+"main/binary-amd64/Packages.xz"] = data
+		text := fmt.Sprintf("Codename: %s\nDate: Sat, 28 Nov 2026 14:09:%02d UTC\nSHA256:\n", s.suite, 2*i+1)
+		for _, arch := range []string{"amd64", "arm64"} {
+			data := xzOf(t, strings.ReplaceAll(s.packages, "amd64", arch))
+			sum, index := sha256.Sum256(data), "main/binary-"+arch+"/"
+			// The security archive has no by-hash directory here.
+			if s.archive == "debian" {
+				m.files[s.archive+"/"+dir+index+"by-hash/SHA256/"+hex.EncodeToString(sum[:])] = data
+			} else {
+				m.files[s.archive+"/"+dir+index+"Packages.xz"] = data
+			}
+			text += fmt.Sprintf(" %x %d %sPackages.xz\n", sum, len(data), index)
 		}
-		text := fmt.Sprintf("Codename: %s\nDate: Sat, 28 Nov 2026 14:09:%02d UTC\nSHA256:\n %x %d main/binary-amd64/Packages.xz\n", s.suite, len(m.files), sum, len(data))
 		m.files[s.archive+"/"+dir+"InRelease"] = sign(t, text, key)
 	}
 	return m, func(string) (openpgp.EntityList, error) { return openpgp.EntityList{key}, nil }
@@ -144,7 +147,7 @@ Inst python3 (3.11.2-1+b1 localhost [amd64])
 func resolver(t *testing.T, e *engine) *Resolver {
 	m, keys := world(t)
 	return &Resolver{
-		Fetcher: m, Runner: e, Path: func(sum string) string { return filepath.Join(m.store, sum) },
+		Fetcher: m, Runner: e, Platforms: []string{"linux/amd64"}, Path: func(sum string) string { return filepath.Join(m.store, sum) },
 		Indexes: []Index{{"first", "https://user:secret@first.example/simple"}, {"second", "https://second.example/simple"}},
 		CA:      []byte("PEM"), Proxy: map[string]string{"https_proxy": "http://proxy.example:1"},
 		Now: func() time.Time { return today }, keys: keys,

@@ -75,6 +75,9 @@ func (w indexWheel) entry() lock.Entry {
 // knownWheel finds what a requirement with a local version, such as
 // torch==2.1.2+cu118, comes to: no Python index holds those.
 func knownWheel(requirement string, req lock.Request) (indexWheel, error) {
+	if req.Arch != "amd64" {
+		return indexWheel{}, fmt.Errorf("%s is on the PyTorch index alone, which imgforge does not ask, and its tables hold no sha256 of a wheel for %s", requirement, req.Arch)
+	}
 	missing := fmt.Errorf("%s is on the PyTorch index alone, which imgforge does not ask, and its tables hold no sha256 and requirements of it for Python %s", requirement, req.Python)
 	if requirement != compat.TorchRequirement(req.Torch, req.CUDA) {
 		return indexWheel{}, missing

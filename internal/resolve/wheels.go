@@ -81,7 +81,10 @@ func (s *session) standIns(req lock.Request) (known []indexWheel, help string, e
 			continue
 		}
 		w, err := knownWheel(requirement, req)
-		if err != nil {
+		switch {
+		case err != nil && req.Arch != "amd64":
+			return nil, fmt.Sprintf("exclude the cells of linux/%s, or list the recipe that asks for it with when: {platform: linux/amd64}", req.Arch), err
+		case err != nil:
 			return nil, "leave the cell out, or use a torch whose wheel is known", err
 		}
 		known = append(known, w)
@@ -95,7 +98,7 @@ func (s *session) wheelJob(ctx context.Context, needs []lock.Need, known [][]ind
 	if err != nil {
 		return job, err
 	}
-	pinned, err := tools("resolve", s.archive.arch)
+	pinned, err := tools("resolve", archOf(job.Root.Platform))
 	if err != nil {
 		return job, err
 	}
@@ -112,6 +115,13 @@ func (s *session) wheelJob(ctx context.Context, needs []lock.Need, known [][]ind
 		return job, err
 	}
 	job.Args = []string{python, "/in/wheels.py"}
+	if archOf(job.Root.Platform) != s.archive.arch {
+		other, err := target(needs[0].Request)
+		if err != nil {
+			return job, err
+		}
+		job.Args = append(job.Args, other...)
+	}
 	job.Network, job.Proxy = true, s.Proxy
 	job.Secrets = map[string][]byte{"indexes": indexes}
 	if len(s.CA) > 0 {

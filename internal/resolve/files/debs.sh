@@ -1,5 +1,6 @@
 #!/bin/sh
-# Ask apt, with no network, what each set of packages comes to. /in/archive holds
+# Ask apt, with no network, what each set of packages comes to on the architecture
+# that is named, which need not be this machine's. /in/archive holds
 # verified Packages files, one a directory; each directory of /in/ask holds
 # `packages`, one a line, `status`, what is installed already, and `preferences`,
 # what to choose again; where that has no solution, apt chooses freely.
@@ -9,9 +10,11 @@ mkdir -p /tmp/lists/partial /tmp/cache/archives/partial
 for dir in /in/archive/*/; do
   echo "deb [trusted=yes] file:${dir%/} ./"
 done > /tmp/sources.list
-cat > /tmp/apt.conf << 'CONF'
+cat > /tmp/apt.conf << CONF
 APT::Install-Recommends "false";
 APT::Sandbox::User "root";
+APT::Architecture "$1";
+APT::Architectures { "$1"; };
 Acquire::Languages "none";
 Debug::NoLocking "true";
 Dir::Cache "/tmp/cache";

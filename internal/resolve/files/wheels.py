@@ -5,7 +5,8 @@ Each directory of /in/ask holds `requirements`, `constraints`, `excludes`,
 directory of stand-in wheels. The indexes are a secret, because their URLs may
 hold passwords; each is tried until one answers. The answers go to
 /out/answers.json, in the order of the directories' numbers, with the tags of
-wheels that this Python takes, best first.
+wheels that this Python takes, best first. Two arguments, a machine and the minor
+release of its glibc 2, ask for wheels for that machine instead of this one.
 """
 
 import json
@@ -20,6 +21,7 @@ import zipfile
 
 UV = "/usr/local/bin/uv"
 SECRETS = pathlib.Path("/run/secrets")
+MACHINE, GLIBC = sys.argv[1:] or (None, None)
 
 
 def unpack_uv():
@@ -34,6 +36,8 @@ def unpack_uv():
 
 def uv(ask, *more):
     """Compile one ask."""
+    if MACHINE:
+        more += ("--python-platform", f"{MACHINE}-manylinux_2_{GLIBC}")
     return subprocess.run(
         [UV, "pip", "compile", f"{ask}/requirements", "--constraints", f"{ask}/constraints",
          "--excludes", f"{ask}/excludes",
@@ -71,10 +75,24 @@ def solve(ask, indexes):
 
 
 def tags():
-    """The tags of this interpreter and its libc, best first."""
+    """The tags of this interpreter and the machine's libc, best first."""
     sys.path.insert(0, str(next(pathlib.Path("/in").glob("packaging-*.whl"))))
-    from packaging.tags import sys_tags
-    return [str(tag) for tag in sys_tags()]
+    from packaging.tags import compatible_tags, cpython_tags, interpreter_version, sys_tags
+    if not MACHINE:
+        return [str(tag) for tag in sys_tags()]
+    names = list(platforms())
+    own = "cp" + interpreter_version()
+    return [str(tag) for tag in (*cpython_tags(platforms=names), *compatible_tags(interpreter=own, platforms=names))]
+
+
+def platforms():
+    """What packaging would call the other machine, were it run there."""
+    legacy = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
+    yield f"linux_{MACHINE}"
+    for minor in range(int(GLIBC), 4 if MACHINE == "x86_64" else 16, -1):
+        yield f"manylinux_2_{minor}_{MACHINE}"
+        if minor in legacy:
+            yield f"{legacy[minor]}_{MACHINE}"
 
 
 def main():
