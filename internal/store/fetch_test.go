@@ -251,3 +251,25 @@ func TestCredentialsStaySecret(t *testing.T) {
 		}
 	}
 }
+
+// replicate/cog#1163, pytorch/builder#1446: a base that its registry has removed is
+// had from a place that kept it; else the error says which digest of what is locked.
+func TestRemovedImage(t *testing.T) {
+	data := content(500)
+	blob := plan.Blob{Name: "nvidia_amd64_000-manifest", Origin: "image:docker.io/nvidia/cuda", SHA256: storetest.Sum(data), Size: int64(len(data))}
+	place := func(name, url string) Profile {
+		return Profile{Name: name, File: func(b plan.Blob) string { return url + "/v2/nvidia/cuda/manifests/sha256:" + b.SHA256 }}
+	}
+	upstream, kept := storetest.New(t), storetest.New(t)
+	f := newFetcher(t, place("registry hub.example", upstream.URL))
+	_, err := f.Fetch(context.Background(), []plan.Blob{blob})
+	for _, want := range []string{"nvidia_amd64_000-manifest", "docker.io/nvidia/cuda", "registry hub.example: 404 Not Found", "sha256:" + blob.SHA256, "by digest", "`imgforge lock`"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q in %v", want, err)
+		}
+	}
+	kept.Add("/v2/nvidia/cuda/manifests/sha256:"+blob.SHA256, data)
+	f = newFetcher(t, place("registry hub.example", upstream.URL), place("our own", kept.URL))
+	mustFetch(t, f, blob)
+	mustHave(t, f, data)
+}
