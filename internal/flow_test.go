@@ -57,6 +57,7 @@ func checkFlow(t *testing.T, dir string) {
 	}
 }
 
+// tensorchord/envd: a new digest at each run.
 func TestFlowIsPure(t *testing.T) {
 	for _, dir := range flowDirs {
 		want := flow(t, dir)

@@ -213,6 +213,7 @@ func TestZshHasItsParts(t *testing.T) {
 }
 
 // Highlighting wraps every widget it finds, so nothing may be loaded after it.
+// zsh-autosuggestions#383, #587.
 func TestHighlightingIsLastAndOnce(t *testing.T) {
 	data, err := fs.ReadFile(recipes.FS, "files/zsh/zshrc")
 	if err != nil {

@@ -248,6 +248,8 @@ func condaLayer(t *testing.T, root []byte) []byte {
 	return b.Bytes()
 }
 
+// moby/buildkit#4614, #4805: layers of a base stay as they are, by digest.
+// NVIDIA/nvidia-container-toolkit#152: a tag that is pushed again is told, and changes nothing.
 func TestBasesMadeElsewhere(t *testing.T) {
 	e := basesMadeElsewhere(t)
 	imgforge(t, e.args("lock", "--progress", "plain")...).wants(t, exitDone)

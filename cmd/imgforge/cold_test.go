@@ -63,6 +63,7 @@ func fullDisk(t *testing.T, w world) (more func()) {
 
 // From an empty engine, with every network gone but loopback, on a machine of
 // another name, user, time zone, language and umask: the same digests.
+// pypa/pip#5648, #8414, lidofinance/lido-oracle#663: times and paths in byte code, logs and caches.
 func TestColdBuild(t *testing.T) {
 	t.Parallel() // with the next: a build from nothing leaves a core idle
 	w := elsewhere(t, "cold")

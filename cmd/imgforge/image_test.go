@@ -78,6 +78,7 @@ func prints(t *testing.T, c *imagetest.Container, uid uint32, env []string, want
 }
 
 // The image works as its users expect, run by runc with no network.
+// matplotlib#29713, #8929: a display that is named and not there, a home that cannot be written.
 func TestImage(t *testing.T) {
 	c := inside(t)
 	t.Run("python", func(t *testing.T) {

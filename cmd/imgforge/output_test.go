@@ -91,6 +91,7 @@ func TestSizes(t *testing.T) {
 }
 
 // A plain manifest of zstd layers, a history that is whole, and all annotations.
+// docker/buildx#1601, #1513, #1509: attestations beside the image made it an index.
 func TestManifests(t *testing.T) {
 	w, _ := built(t)
 	for _, img := range imagetest.Open(t, w.dist) {

@@ -35,6 +35,7 @@ func (p *pushes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Images are pushed under their digests, the layout's own, and no tag is written.
+// docker/buildx#1089, docker/bake-action#112: tags that move before all is well.
 func TestPush(t *testing.T) {
 	w, want := built(t)
 	w.dist = filepath.Join(t.TempDir(), "dist")

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/imgforge/imgforge/internal/imagetest"
 	"github.com/imgforge/imgforge/internal/record"
 )
 
@@ -111,5 +112,33 @@ func TestStaleLock(t *testing.T) {
 	}
 	if strings.Contains(r.stderr, "start the engine") {
 		t.Error("an engine was started for nothing")
+	}
+}
+
+// docker/buildx#414, #3878: what cells share is run once, also when they are built
+// at the same time. The step writes other bytes each time it runs, so cells that
+// have it in common have the same bytes only if it ran for one of them.
+func TestSharedStepRunsOnce(t *testing.T) {
+	w := locked(t).with(t, "chance", "", `run:
+  - name: throw dice
+    run: od -An -N16 -tx1 /dev/urandom > /dice
+`)
+	imgforge(t, w.args("build", "--json", "--jobs", "3")...).wants(t, exitDone)
+	images := imagetest.Open(t, w.dist)
+	dice := func(tag string) string {
+		img := imagetest.Find(t, images, tag)
+		for i, h := range img.Config.History {
+			if h.CreatedBy == "recipe: chance: throw dice" {
+				return img.LayerDigests()[i]
+			}
+		}
+		t.Fatalf("%s has no such step: %+v", tag, img.Config.History)
+		return ""
+	}
+	if a, b := dice(cellA), dice(cellB); a != b {
+		t.Errorf("two cells that share a step have %s and %s: it ran twice", a, b)
+	}
+	if b, c := dice(cellB), dice(cellC); b == c {
+		t.Error("the dice show the same twice, so this test shows nothing")
 	}
 }

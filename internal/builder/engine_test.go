@@ -151,6 +151,7 @@ func TestRuntimeVersions(t *testing.T) {
 	}
 }
 
+// moby/buildkit#4614, #4805: older ones wrote a base's layers anew.
 func TestOldEnginesAreRefused(t *testing.T) {
 	for version, refused := range map[string]bool{
 		"v0.34.2": false, "v0.35.0": false, "0.34.0": false, "v0.12.5": true, "v0.33.9": true, "v0.0.0+unknown": true, "hash": false,

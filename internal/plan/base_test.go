@@ -38,6 +38,8 @@ func condaFacts() lock.Facts {
 		}}
 }
 
+// nvidia-docker#1294, DeepVAC/TorchPod#43: cuda-compat; NVIDIA/cuda-repo-management#1,
+// NVIDIA/nvidia-container-toolkit#257: an apt list whose key may be another tomorrow.
 func TestInspectJudges(t *testing.T) {
 	change := func(f lock.Facts, how func(*lock.Facts)) lock.Facts { how(&f); return f }
 	for name, tc := range map[string]struct {
@@ -130,6 +132,7 @@ func TestNeedsFollowTheBase(t *testing.T) {
 	}
 }
 
+// NVIDIA/nvidia-container-toolkit#152: what a base demands of the driver is not inherited.
 func TestPlanOnAnImage(t *testing.T) {
 	_, set := shipped(t)
 	facts := condaFacts()
@@ -165,6 +168,7 @@ func TestPlanOnAnImage(t *testing.T) {
 }
 
 // Two libcudnn are an error that lists both places.
+// pytorch#119989, replicate/cog#1430: the system's cuDNN was taken for the wheel's.
 func TestTwoCuDNN(t *testing.T) {
 	_, set := shipped(t)
 	facts := debianFacts()
@@ -183,4 +187,21 @@ func TestTwoCuDNN(t *testing.T) {
 			t.Errorf("no %q in %v", want, err)
 		}
 	}
+}
+
+// The same by a recipe's .deb; without torch's wheels there is only one.
+func TestCuDNNOfDebs(t *testing.T) {
+	set := own(t, map[string]string{"cudnn": "debs: [libcudnn8, nvidia-cudnn, zsh]", "torch": "wheels: [torch]"})
+	cell := with(t, "cudnn", "torch")
+	got := refused(t, cell, set)
+	for _, want := range []string{cell.Pos.String() + ": libcudnn8_1_amd64.deb puts cuDNN", "nvidia-cudnn_1_amd64.deb puts cuDNN", "/opt/venv/lib/python3.11/site-packages", "list it in no recipe"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in %s", want, got)
+		}
+	}
+	if strings.Contains(got, "zsh_1") {
+		t.Errorf("zsh is blamed: %s", got)
+	}
+	alone := with(t, "cudnn")
+	mustMake(t, alone, set, lockFor(t, []matrix.Cell{alone}, set))
 }

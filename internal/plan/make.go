@@ -40,6 +40,7 @@ func (d *draft) fill(cell matrix.Cell, questions []asked, locked *lock.File) err
 	var bad diag.List
 	conflicts(cell, picks["wheels"], &bad)
 	twoCuDNN(cell, picks["wheels"], &bad)
+	cuDNNOfDebs(cell, picks["debs"], picks["wheels"], &bad)
 	vars := d.vars(cell)
 	for _, rec := range d.list.recipes {
 		if step := stepOf(rec, vars, &bad); len(step.Files)+len(step.Run) > 0 {
@@ -55,6 +56,20 @@ func (d *draft) fill(cell matrix.Cell, questions []asked, locked *lock.File) err
 	d.created = time.Unix(d.Epoch, 0).UTC().Format(time.RFC3339)
 	d.seal()
 	return nil
+}
+
+// cuDNNOfDebs refuses .debs with a cuDNN beside the one that wheels bring, as
+// twoCuDNN refuses a base's.
+func cuDNNOfDebs(cell matrix.Cell, debs, wheels []Blob, bad *diag.List) {
+	if !slices.ContainsFunc(wheels, func(b Blob) bool { return ofTorch(DistributionOf(b)) }) {
+		return
+	}
+	for _, d := range debs {
+		if name, _, _ := strings.Cut(d.Name, "_"); strings.HasPrefix(name, "libcudnn") || strings.HasPrefix(name, "nvidia-cudnn") {
+			bad.Add(cell.Pos, "list it in no recipe; the wheels bring the cuDNN that torch was built with",
+				"%s puts cuDNN into the system of cell %s, and its wheels bring another to /opt/venv/lib/python%s/site-packages", d.Name, cell.Tag, cell.Python)
+		}
+	}
 }
 
 // pickAll reads the lock's answers to a cell's requests.

@@ -37,6 +37,7 @@ func TestMakeEveryShippedCell(t *testing.T) {
 	}
 }
 
+// matplotlib#29713, #8929: Agg by its file, so that notebooks may still draw inline.
 func TestConfig(t *testing.T) {
 	cells, set := shipped(t)
 	cell := cellOf(t, cells, "11.8", "2.1.2", "450.80.02")
@@ -142,6 +143,7 @@ func TestOtherCellsChangeNothing(t *testing.T) {
 	}
 }
 
+// chainguard-dev/apko#1654: a lock that no longer fits was passed over in silence.
 func TestStaleLock(t *testing.T) {
 	cells, set := shipped(t)
 	cell := cells[0]
@@ -185,6 +187,7 @@ func setOf(t *testing.T, cell matrix.Cell, set *recipe.Set, kind string) string 
 	return needs[i].Set
 }
 
+// opencv-python#467, supervision#351: two of the four share files.
 func TestTwoOpenCVs(t *testing.T) {
 	set := own(t, map[string]string{"one": "wheels: [opencv-python]", "two": "wheels: [opencv-python-headless]"})
 	cell := with(t, "one", "two")
@@ -225,6 +228,7 @@ func TestRecipesThatMeet(t *testing.T) {
 
 // Nothing of the run or the machine is in a plan: neither map order nor clock,
 // environment or working directory.
+// tensorchord/envd: an environment written in the order of a map.
 func TestMakeIsPure(t *testing.T) {
 	texts := func() string {
 		cells, set := shipped(t)

@@ -49,6 +49,7 @@ func TestNeedsOfTheShippedMatrix(t *testing.T) {
 
 // The plain wheel of torch 2.1 to 2.4 carries CUDA 12.1; every other must be
 // asked for by its local part, or a solver takes the wrong CUDA.
+// pypa/pip#8606, #11458: the index that answers first decided which CUDA it was.
 func TestTorchRequirementNamesItsCUDA(t *testing.T) {
 	cells, _ := shipped(t)
 	want := map[string]string{"2.5.1 12.1": "torch==2.5.1+cu121"}
@@ -72,6 +73,7 @@ func TestTorchRequirementNamesItsCUDA(t *testing.T) {
 	}
 }
 
+// jupyter/notebook#7522, ai2cm/ace#378: pip knows nothing of numpy<2.
 func TestConstraints(t *testing.T) {
 	cells, _ := shipped(t)
 	for torch, old := range map[string]bool{"2.1.2": true, "2.2.2": true, "2.4.1": false} {

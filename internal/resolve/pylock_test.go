@@ -162,6 +162,7 @@ func TestWanters(t *testing.T) {
 	}
 }
 
+// opencv-python#467, supervision#351: who pulled in the second.
 func TestConflictsNameWhoWantsThem(t *testing.T) {
 	wheels := []wheel{{name: "opencv-python"}, {name: "opencv-python-headless"}, {name: "numpy"}}
 	err := conflicts(wheels, "opencv-python==4\n    # via albumentations\nopencv-python-headless==4\n    # via -r requirements\n")

@@ -87,6 +87,7 @@ func TestVerifyRelease(t *testing.T) {
 	}
 }
 
+// NVIDIA/cuda-repo-management#1: an archive that signs with another key is an error that names it.
 func TestVerifyReleaseRefuses(t *testing.T) {
 	ours, other, brief := newKey(t, "ours", 0), newKey(t, "other", 0), newKey(t, "brief", 3600)
 	known := openpgp.EntityList{ours, brief}

@@ -80,6 +80,7 @@ func TestDiskFull(t *testing.T) {
 
 // A mirror that sends clients on to its origin is refused with the reason, for
 // pages and for files, and the origin is never asked.
+// tuna/issues#1050, sjtug/mirror-requests#288.
 func TestRedirectToOrigin(t *testing.T) {
 	data := content(1000)
 	origin := storetest.New(t)

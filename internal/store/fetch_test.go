@@ -14,6 +14,7 @@ import (
 	"github.com/imgforge/imgforge/internal/store/storetest"
 )
 
+// docker/docker-install#379, tuna/issues#1819: a mirror whose index and files are of two days.
 func TestThirdMirrorSaves(t *testing.T) {
 	data := content(5000)
 	liar, good := storetest.New(t), storetest.New(t)
@@ -50,6 +51,7 @@ func TestNothingTwice(t *testing.T) {
 	}
 }
 
+// KatherLab/MediSwarm#395: what is gone everywhere names the command that refreshes the lock.
 func TestAllDead(t *testing.T) {
 	empty := storetest.New(t)
 	data := content(10)

@@ -11,6 +11,7 @@ import (
 )
 
 // What mirrors have dropped is asked of the archive that keeps it by date.
+// KatherLab/MediSwarm#395: exact versions vanish from mirrors.
 func TestSnapshotIsTheLastResort(t *testing.T) {
 	data := content(1000)
 	bare, dated := storetest.New(t), storetest.New(t)

@@ -129,6 +129,7 @@ func TestIndexRefusals(t *testing.T) {
 }
 
 // The next mirror serves what the first refuses, and AnyHost lets links lead away.
+// tuna/issues#1050, sjtug/mirror-requests#288: pages of mirrors that link back to the origin.
 func TestForeignHrefs(t *testing.T) {
 	data := content(3000)
 	files, index := storetest.New(t), storetest.New(t)
