@@ -73,7 +73,7 @@ func TestLayers(t *testing.T) {
 			[]Layer{
 				layer(t, jammy, "opt/conda/bin/python3>python3.10", "opt/conda/bin/python3.10",
 					"opt/conda/lib/python3.10/site-packages/numpy-1.26.3.dist-info/METADATA", "opt/conda/lib/python3.10/site-packages/numpy-1.26.3.dist-info/",
-					"opt/conda/lib/python3.10/site-packages/torch-2.3.1.dist-info/",
+					"opt/conda/lib/python3.10/site-packages/torch-2.3.1.dist-info/METADATA",
 					"opt/conda/lib/python3.10/site-packages/torch/version.py=__version__ = '2.3.1'\ncuda: Optional[str] = '12.1'\n",
 					"opt/conda/lib/python3.10/site-packages/nvidia/cudnn/lib/libcudnn.so.8"),
 				layer(t, "opt/conda/lib/python3.10/site-packages/.wh.numpy-1.26.3.dist-info", "opt/conda/lib/python3.10/site-packages/numpy-1.26.4.dist-info/"),

@@ -122,6 +122,9 @@ func (t *tree) member(r io.Reader, h *tar.Header, seen map[string]bool) error {
 		t.remove(p+"/", seen)
 	}
 	t.nodes[p], seen[p] = n, true
+	for dir := path.Dir(p); dir != "." && t.nodes[dir].kind == absent; dir = path.Dir(dir) {
+		t.nodes[dir], seen[dir] = node{kind: directory}, true // a tar need not name them
+	}
 	return nil
 }
 
