@@ -48,6 +48,8 @@ var (
 	debsScript []byte
 	//go:embed files/finish.sh
 	finishScript []byte
+	//go:embed files/strip.sh
+	stripScript []byte
 	//go:embed files/venv.sh
 	venvScript []byte
 	//go:embed files/wheel.py
@@ -140,22 +142,17 @@ func (c *compiler) root() llb.State {
 // has done so.
 func (c *compiler) configure(unpacked llb.State) llb.State {
 	if c.plan.Rootfs != nil {
-		return c.strip(unpacked).Run(c.offline("base: clean up", []string{"sh", "/imgforge/finish.sh"}, c.script("finish.sh", finishScript))...).Root()
+		return c.strip(unpacked)
 	}
 	return unpacked.Run(c.offline("base: configure", []string{"sh", "/imgforge/base.sh"},
 		c.script("base.sh", baseScript), c.debMount(c.plan.Base))...).Root()
 }
 
-// strip removes paths of the base, where they are.
+// strip removes paths of the base, where they are, and what differs from machine
+// to machine.
 func (c *compiler) strip(root llb.State) llb.State {
-	if len(c.plan.Strip) == 0 {
-		return root
-	}
-	action := llb.Rm(c.plan.Strip[0], llb.WithAllowNotFound(true))
-	for _, p := range c.plan.Strip[1:] {
-		action = action.Rm(p, llb.WithAllowNotFound(true))
-	}
-	return root.File(action, llb.WithCustomName("base: hide what the image must not have"))
+	return root.Run(c.offline("base: hide what the image must not have", append([]string{"sh", "/imgforge/strip.sh"}, c.plan.Strip...),
+		c.script("strip.sh", stripScript))...).Root()
 }
 
 func (c *compiler) debs(base llb.State) llb.State {
@@ -253,11 +250,8 @@ func (c *compiler) run(image llb.State, s plan.Step, r plan.Run) llb.State {
 // script mounts a script, and the clean-up every script ends with, at /imgforge.
 func (c *compiler) script(name string, content []byte) llb.RunOption {
 	when := llb.WithCreatedTime(time.Unix(c.plan.Epoch, 0).UTC())
-	files := llb.Mkfile("/finish.sh", 0o644, finishScript, when)
-	if name != "finish.sh" {
-		files = llb.Mkfile("/"+name, 0o644, content, when).Mkfile("/finish.sh", 0o644, finishScript, when)
-	}
-	dir := llb.Scratch().File(files, llb.WithCustomName("script: "+name))
+	dir := llb.Scratch().File(llb.Mkfile("/"+name, 0o644, content, when).
+		Mkfile("/finish.sh", 0o644, finishScript, when), llb.WithCustomName("script: "+name))
 	return llb.AddMount("/imgforge", dir, llb.Readonly)
 }
 

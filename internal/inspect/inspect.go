@@ -8,6 +8,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/imgforge/imgforge/internal/lock"
@@ -39,6 +40,7 @@ func Layers(layers []Layer, env []string) (*Root, error) {
 		name, value, _ := strings.Cut(kv, "=")
 		r.Env[name] = value
 	}
+	r.Newest = strconv.FormatInt(t.newest, 10)
 	r.readSystem(t)
 	r.readPython(t)
 	r.readCUDA(t)

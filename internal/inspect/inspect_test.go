@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/imgforge/imgforge/internal/lock"
 )
@@ -20,7 +21,7 @@ func layer(t testing.TB, paths ...string) Layer {
 	z := gzip.NewWriter(&b)
 	tw := tar.NewWriter(z)
 	for _, p := range paths {
-		h := &tar.Header{Typeflag: tar.TypeReg, Name: p, Mode: 0o644}
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: p, Mode: 0o644, ModTime: time.Unix(1735689600, 0)}
 		name, body, _ := strings.Cut(p, "=")
 		if h.Name, h.Size = name, int64(len(body)); strings.HasSuffix(name, "/") {
 			h.Typeflag = tar.TypeDir
@@ -105,6 +106,7 @@ func TestLayers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			tc.want.Newest = "1735689600"
 			if !reflect.DeepEqual(got.Facts, tc.want) {
 				t.Errorf("got  %+v\nwant %+v", got.Facts, tc.want)
 			}

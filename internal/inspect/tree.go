@@ -34,8 +34,9 @@ type node struct {
 
 // tree is the file system after the layers so far, by clean relative path.
 type tree struct {
-	nodes map[string]node
-	order []string // cached by sorted
+	nodes  map[string]node
+	order  []string // cached by sorted
+	newest int64    // time of the youngest member, in seconds
 }
 
 // most bounds a file that is kept in memory; dpkg's status is the largest.
@@ -97,6 +98,7 @@ func (t *tree) member(r io.Reader, h *tar.Header, seen map[string]bool) error {
 		t.remove(dir+gone+"/", seen)
 		return nil
 	}
+	t.newest = max(t.newest, h.ModTime.Unix())
 	n := node{}
 	switch h.Typeflag {
 	case tar.TypeDir:

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -24,11 +25,18 @@ type Facts struct {
 	CuDNN         []string          // libcudnn outside Python's packages
 	Compat        []string          // directories of cuda-compat
 	AptSources    []string          // files that name NVIDIA's own archive
+	Newest        string            // time of the youngest file, in seconds
+}
+
+// Epoch is the time of the youngest file, in seconds.
+func (f *Facts) Epoch() int64 {
+	s, _ := strconv.ParseInt(f.Newest, 10, 64) // checked when parsed
+	return s
 }
 
 // single are the facts that stand once, lists those that may stand often.
 func (f *Facts) single() map[string]*string {
-	return map[string]*string{"os": &f.OS, "suite": &f.Suite, "python": &f.Python, "python-version": &f.PythonVersion, "torch-cuda": &f.TorchCUDA}
+	return map[string]*string{"os": &f.OS, "suite": &f.Suite, "python": &f.Python, "python-version": &f.PythonVersion, "torch-cuda": &f.TorchCUDA, "newest": &f.Newest}
 }
 
 func (f *Facts) lists() map[string]*[]string {
@@ -115,6 +123,9 @@ func checkFact(value string) error {
 	}
 	if _, err := url.PathUnescape(rest); err != nil {
 		return fmt.Errorf("fact %q has a bad escape: %w", value, err)
+	}
+	if s, err := strconv.ParseInt(rest, 10, 64); name == "newest" && (err != nil || s < 0 || s > lastEpoch) {
+		return fmt.Errorf("fact %q must be a time in seconds, up to %d (2106)", value, lastEpoch)
 	}
 	if inner := unescape(rest); name == "env" && !strings.Contains(inner, "=") || name == "dist" && !strings.Contains(inner, "==") {
 		return fmt.Errorf("fact %q must be env=NAME=VALUE or dist=NAME==VERSION", value)

@@ -223,6 +223,15 @@ func LockedBase(cell matrix.Cell, locked *lock.File) (set string, base *Plan) {
 	return set, base
 }
 
+// epochOf is SOURCE_DATE_EPOCH of a cell: the lock's, or the time of the youngest
+// file of the cell's base, so that no file of the base is ever touched.
+func epochOf(cell matrix.Cell, locked *lock.File) int64 {
+	if cell.Base.Facts == nil {
+		return locked.Epoch()
+	}
+	return max(locked.Epoch(), cell.Base.Facts.Epoch())
+}
+
 // twoCuDNN refuses a base's cuDNN beside the one that wheels bring: whichever is
 // found first, symbols of the other are missing.
 func twoCuDNN(cell matrix.Cell, wheels []Blob, bad *diag.List) {

@@ -138,6 +138,7 @@ func TestPlanOnAnImage(t *testing.T) {
 	facts := condaFacts()
 	facts.Compat = []string{"/usr/local/cuda/compat"}
 	facts.AptSources = []string{"/etc/apt/sources.list.d/cuda.list"}
+	facts.Newest = "1735689999"
 	cell, base := onImage(t, facts)
 	cells, err := Inspect([]matrix.Cell{cell}, base)
 	if err != nil {
@@ -152,6 +153,9 @@ func TestPlanOnAnImage(t *testing.T) {
 	}
 	if !slices.Equal(p.Strip, []string{"/etc/apt/sources.list.d/cuda.list", "/usr/local/cuda/compat"}) || *p.Python3 != (Python{"/opt/conda/bin/python3.11", true}) {
 		t.Errorf("strip %q, Python %+v", p.Strip, p.Python3)
+	}
+	if p.Epoch != 1735689999 {
+		t.Errorf("epoch %d is before the base's youngest file", p.Epoch)
 	}
 	env := strings.Join(p.Config.Env, "\n")
 	for _, want := range []string{"PATH=/opt/venv/bin:/opt/conda/bin:/usr/bin", "KEPT=yes", "NVIDIA_REQUIRE_CUDA=driver>=525.60.13"} {

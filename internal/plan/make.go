@@ -27,7 +27,7 @@ var ErrStale = errors.New("the lock is stale")
 
 // fill joins a cell with its recipes and the lock's answers to its questions.
 func (d *draft) fill(cell matrix.Cell, questions []asked, locked *lock.File) error {
-	d.Plan = Plan{Platform: cell.Platform, Epoch: locked.Epoch(), Python: cell.Python}
+	d.Plan = Plan{Platform: cell.Platform, Epoch: epochOf(cell, locked), Python: cell.Python}
 	var stale diag.List
 	picks := pickAll(cell, questions, locked, &stale)
 	fresh(d.list.recipes, locked, &stale)
