@@ -267,7 +267,8 @@ func TestBasesMadeElsewhere(t *testing.T) {
 			t.Errorf("the lock has %q", not)
 		}
 	}
-	r := imgforge(t, e.args("build", "--json")...).wants(t, exitDone)
+	archive := filepath.Join(scratch, "elsewhere", "docker.tar")
+	r := imgforge(t, e.args("build", "--json", "--output", "docker:"+archive)...).wants(t, exitDone)
 	first := rows(t, r)
 	images := imagetest.Open(t, e.dist)
 	for tag, base := range map[string]string{"plain": "debian:12", "nvidia": "cuda:12.1", "conda": "torch:2.4.1"} {
@@ -276,6 +277,7 @@ func TestBasesMadeElsewhere(t *testing.T) {
 	for _, tag := range []string{"tarball", "plain", "nvidia", "conda"} {
 		t.Run(tag, func(t *testing.T) { runsOnBase(t, imagetest.Find(t, images, tag), tag) })
 	}
+	t.Run("podman", func(t *testing.T) { podmanRuns(t, archive, "tarball", "plain", "nvidia", "conda") })
 	t.Run("cold", func(t *testing.T) {
 		again := e.world
 		again.state, again.dist = filepath.Join(scratch, "bases-cold"), filepath.Join(t.TempDir(), "dist")
@@ -340,6 +342,18 @@ func runsOnBase(t *testing.T, img *imagetest.Image, tag string) {
 		if want := "2.4.1 /opt/conda/lib/python3.11/site-packages/torch/__init__.py /opt/conda\n"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// podmanRuns loads an archive of several images into podman and runs each.
+func podmanRuns(t *testing.T, archive string, tags ...string) {
+	podman(t, "load", "--quiet", "--input", archive)
+	for _, tag := range tags {
+		name := "localhost/bases:" + tag
+		if got := podman(t, "run", "--rm", "--network", "none", "--pull", "never", name, "python", "-c", "import sys, tqdm; print(sys.prefix)"); got != "/opt/venv\n" {
+			t.Errorf("%s says %q", tag, got)
+		}
+		podman(t, "rmi", "--force", name)
 	}
 }
 

@@ -80,7 +80,7 @@ func (b *Builder) Build(ctx context.Context, job Job) (Image, error) {
 	}
 	img, err := readImage(ctx, out, resp.ExporterResponse)
 	if err == nil && job.Plan.Image != nil {
-		err = checkLayers(job.Plan.Image, img)
+		err = checkLayers(job, img)
 	}
 	return img, err
 }
@@ -88,11 +88,20 @@ func (b *Builder) Build(ctx context.Context, job Job) (Image, error) {
 // checkLayers holds an image to its base: the base's layers by digest, and the
 // others compressed the way that was asked, which an engine that has made them
 // before in another way may not do.
-func checkLayers(base *plan.Image, img Image) error {
+func checkLayers(job Job, img Image) error {
+	base := job.Plan.Image
 	for i, layer := range img.Blobs[1:] {
+		_, lazy := layer.Annotations[tocDigest]
+		how := "gzip"
+		switch {
+		case lazy:
+			how = "estargz"
+		case strings.HasSuffix(layer.MediaType, "+zstd"):
+			how = "zstd"
+		}
 		if i >= base.Layers() {
-			if !strings.HasSuffix(layer.MediaType, "+zstd") {
-				return fmt.Errorf("%w: it keeps layer %d in another compression (%s); run `imgforge builder prune --all`, then build again", ErrNoEngine, i+1, layer.MediaType)
+			if asked := cmp.Or(job.Compression, Compressions[0]); how != asked {
+				return fmt.Errorf("%w: it keeps layer %d as %s, not %s; run `imgforge builder prune --all`, then build again", ErrNoEngine, i+1, how, asked)
 			}
 			continue
 		}
@@ -102,6 +111,9 @@ func checkLayers(base *plan.Image, img Image) error {
 	}
 	return nil
 }
+
+// tocDigest marks a layer that is estargz.
+const tocDigest = "containerd.io/snapshot/stargz/toc.digest"
 
 // exports are the layout, and the registry when asked. The options make an
 // image the same wherever it is built; none rewrites what a layer holds.
