@@ -200,7 +200,7 @@ func (a *app) runBuild(ctx context.Context, f *buildFlags, in *inputs, run *forg
 		}
 	}
 	run.Fetcher, run.Builder = forge.Once(work), &cellBuilder{work: work, in: in, flags: f}
-	run.Refuse = func(p *plan.Plan) error { return work.builder.Runs(p.Platform) }
+	run.Refuse = func(ctx context.Context, p *plan.Plan) error { return work.builder.Runs(ctx, p.Platform) }
 	run.Jobs, run.FailFast, run.Classify = f.jobs, f.failFast, classify
 	run.Do(ctx, cells)
 	f.out.add(in.matrix.Name.Value, layout.added)

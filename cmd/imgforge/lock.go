@@ -225,19 +225,20 @@ func (a *app) resolve(ctx context.Context, f *lockFlags, in *inputs, ask []lock.
 	}
 	t := display.begin(fmt.Sprintf("resolve %d sets", len(ask)))
 	r := &resolve.Resolver{
-		Fetcher:   work.metadata(),
-		Runner:    work.runner(),
-		Platforms: work.builder.Platforms(),
-		Images:    finder{in.images},
-		Bases:     lockedBases(in.all, in.lock),
-		Path:      work.store.Path,
-		Indexes:   work.indexes(),
-		NoIndex:   work.fetcher.NoIndex(),
-		Size:      work.fetcher.Size,
-		CA:        a.caBundle(),
-		Proxy:     a.proxies(),
-		Now:       time.Now,
-		Progress:  func(text string) { t.say("%s", text) },
+		Fetcher:  work.metadata(),
+		Runner:   work.runner(),
+		Platform: work.builder.Platform(),
+		Runs:     work.builder.Runs,
+		Images:   finder{in.images},
+		Bases:    lockedBases(in.all, in.lock),
+		Path:     work.store.Path,
+		Indexes:  work.indexes(),
+		NoIndex:  work.fetcher.NoIndex(),
+		Size:     work.fetcher.Size,
+		CA:       a.caBundle(),
+		Proxy:    a.proxies(),
+		Now:      time.Now,
+		Progress: func(text string) { t.say("%s", text) },
 	}
 	result, err := r.Resolve(ctx, ask)
 	t.end(err)

@@ -72,7 +72,7 @@ func TestPlatforms(t *testing.T) {
 	})
 	t.Run("lock of a base that cannot run", func(t *testing.T) {
 		r := imgforge(t, w.args("lock", "--only", "base=foreign", "--dry-run", "--progress", "plain")...).wants(t, exitInfra)
-		for _, want := range []string{"cannot lock base/foreign-", "(foreign-arm64)", "needs an engine for linux/arm64; this one runs linux/amd64"} {
+		for _, want := range []string{"cannot lock base/foreign-", "(foreign-arm64)", "is of linux/arm64 and is locked by running its own apt and Python", "no build engine for linux/arm64: this one runs linux/amd64"} {
 			if !strings.Contains(r.stderr, want) {
 				t.Errorf("no %q in:\n%s", want, tail(r.stderr, 10))
 			}

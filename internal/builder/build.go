@@ -42,7 +42,7 @@ type Job struct {
 // Build compiles the plan, runs it on the engine and exports the image. Every
 // blob of the plan must be in the store.
 func (b *Builder) Build(ctx context.Context, job Job) (Image, error) {
-	if err := b.Runs(job.Plan.Platform); err != nil {
+	if err := b.Runs(ctx, job.Plan.Platform); err != nil {
 		return Image{}, err
 	}
 	root, err := b.bootstrap(ctx, job.Plan)

@@ -41,10 +41,11 @@ type Store interface {
 // Builder runs graphs on one engine, feeding it from one store.
 type Builder struct {
 	client    *client.Client
-	platforms []string // that the engine runs, its own first
+	platforms []string // that the engine says it runs, its own first
 	store     Store
 	content   content.Store // the store, as a session serves it
 	roots     singleflight.Group
+	probes    singleflight.Group
 	blobs     string // directory of the engine's own blobs; empty for an engine elsewhere
 	blobURL   string // loopback URL of the store; empty for an engine elsewhere
 
@@ -79,7 +80,11 @@ func Connect(ctx context.Context, o Options) (*Builder, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: the engine at %s does not say what it runs: %w", ErrNoEngine, o.Addr, err), c.Close())
 	}
-	return &Builder{client: c, platforms: platformsOf(workers), store: o.Store, content: cs, blobs: o.Blobs, blobURL: o.BlobURL, layouts: map[string]*layout{}}, nil
+	runs := platformsOf(workers)
+	if len(runs) == 0 {
+		return nil, errors.Join(fmt.Errorf("%w: the engine at %s has no worker", ErrNoEngine, o.Addr), c.Close())
+	}
+	return &Builder{client: c, platforms: runs, store: o.Store, content: cs, blobs: o.Blobs, blobURL: o.BlobURL, layouts: map[string]*layout{}}, nil
 }
 
 // connect dials an engine and checks it.

@@ -48,9 +48,9 @@ type Cell struct {
 type Run struct {
 	Fetcher  Fetcher
 	Builder  Builder
-	Refuse   func(*plan.Plan) error // why a plan cannot be built here, before anything is fetched; may be nil
-	Jobs     int                    // cells built at once; at least 1
-	FailFast bool                   // stop at the first failure
+	Refuse   func(context.Context, *plan.Plan) error // why a plan cannot be built here, before anything is fetched; may be nil
+	Jobs     int                                     // cells built at once; at least 1
+	FailFast bool                                    // stop at the first failure
 	Emit     func(record.Event)
 	Classify func(error) record.Class // the class of a fetch or build error
 }
@@ -115,7 +115,7 @@ func (r *Run) cell(ctx context.Context, cell Cell) outcome {
 		return fail(err)
 	}
 	if r.Refuse != nil {
-		if err := r.Refuse(cell.Plan); err != nil {
+		if err := r.Refuse(ctx, cell.Plan); err != nil {
 			return fail(err)
 		}
 	}

@@ -107,7 +107,7 @@ func check(t *testing.T, events []record.Event, want string) {
 
 // What the engine cannot build is not even fetched, and stops nobody else.
 func TestRefused(t *testing.T) {
-	refuse := func(p *plan.Plan) error {
+	refuse := func(_ context.Context, p *plan.Plan) error {
 		if p.Tag == "foreign" {
 			return errors.New("no engine for linux/arm64")
 		}

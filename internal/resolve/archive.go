@@ -98,7 +98,7 @@ func parts(req lock.Request) []part {
 func (s *session) makeRoot(ctx context.Context, a *archive, req lock.Request) error {
 	a.root = &plan.Plan{Epoch: a.epoch(), Platform: "linux/" + a.arch}
 	if req.On != "" {
-		if err := s.runs(req); err != nil {
+		if err := s.runs(ctx, req); err != nil {
 			return err
 		}
 		base, found, err := s.under(ctx, req)
@@ -110,7 +110,7 @@ func (s *session) makeRoot(ctx context.Context, a *archive, req lock.Request) er
 		return nil
 	}
 	own := a
-	if here := s.platforms()[0]; here != a.root.Platform {
+	if here := s.platform(); here != a.root.Platform {
 		var err error
 		a.root.Platform, req.Arch = here, archOf(here)
 		if own, err = s.read(ctx, req); err != nil {

@@ -16,7 +16,7 @@ import (
 // base answers the need for a base that was made elsewhere: its files, and what
 // was found in them.
 func (s *session) base(ctx context.Context, n lock.Need) {
-	if err := s.runs(n.Request); err != nil { // before much is fetched
+	if err := s.runs(ctx, n.Request); err != nil { // before much is fetched
 		s.fail(n, "", err)
 		return
 	}

@@ -1,9 +1,10 @@
 package resolve
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -11,25 +12,26 @@ import (
 	"github.com/imgforge/imgforge/internal/lock"
 )
 
-// platforms are those that jobs can run on, the engine's own first.
-func (r *Resolver) platforms() []string {
-	if len(r.Platforms) == 0 {
-		return []string{"linux/" + runtime.GOARCH}
-	}
-	return r.Platforms
-}
+// platform is the engine's own.
+func (r *Resolver) platform() string { return cmp.Or(r.Platform, "linux/"+runtime.GOARCH) }
 
 // archOf is the Debian architecture of a platform.
 func archOf(platform string) string { return strings.TrimPrefix(platform, "linux/") }
 
 // runs refuses a base made elsewhere that the engine cannot run: what goes on it
 // is solved in it.
-func (r *Resolver) runs(req lock.Request) error {
-	platform := "linux/" + req.Arch
-	if has := r.platforms(); !slices.Contains(has, platform) {
-		return fmt.Errorf("base %s is locked by running its own apt and Python, which needs an engine for %s; this one runs %s: "+
-			"name one with --builder, register qemu with this one's kernel, or use a debian base, which is locked anywhere",
-			req.Base, platform, strings.Join(has, ", "))
+func (r *Resolver) runs(ctx context.Context, req lock.Request) error {
+	want, err := "linux/"+req.Arch, error(nil)
+	switch {
+	case want == r.platform():
+		return nil
+	case r.Runs == nil:
+		err = fmt.Errorf("this engine runs %s alone", r.platform())
+	default:
+		err = r.Runs(ctx, want)
+	}
+	if err != nil {
+		return fmt.Errorf("base %s is of %s and is locked by running its own apt and Python (a debian base needs no such engine): %w", req.Base, want, err)
 	}
 	return nil
 }

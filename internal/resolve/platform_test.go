@@ -3,6 +3,7 @@ package resolve
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -27,15 +28,14 @@ wheels = [
 func TestPlatforms(t *testing.T) {
 	for _, c := range []struct {
 		name            string
-		engine          []string
+		engine          string
 		arch            string // of the cell
 		root, uv, wheel string
 		args            string
 	}{
-		{"arm64 on amd64", []string{"linux/amd64"}, "arm64", "amd64", "_x86_64.", "aarch64", "python3 /in/wheels.py aarch64 36"},
-		{"arm64 on amd64 that emulates it", []string{"linux/amd64", "linux/arm64"}, "arm64", "amd64", "_x86_64.", "aarch64", "python3 /in/wheels.py aarch64 36"},
-		{"arm64 on arm64", []string{"linux/arm64"}, "arm64", "arm64", "_aarch64.", "aarch64", "python3 /in/wheels.py"},
-		{"amd64 on arm64", []string{"linux/arm64"}, "amd64", "arm64", "_aarch64.", "x86_64", "python3 /in/wheels.py x86_64 36"},
+		{"arm64 on amd64", "linux/amd64", "arm64", "amd64", "_x86_64.", "aarch64", "python3 /in/wheels.py aarch64 36"},
+		{"arm64 on arm64", "linux/arm64", "arm64", "arm64", "_aarch64.", "aarch64", "python3 /in/wheels.py"},
+		{"amd64 on arm64", "linux/arm64", "amd64", "arm64", "_aarch64.", "x86_64", "python3 /in/wheels.py x86_64 36"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			answers, _ := json.Marshal(wheelAnswers{Tags: []string{"cp311-cp311-manylinux_2_17_" + c.wheel}, Answers: []wheelAnswer{{Index: "first", Pylock: pylockOf}}})
@@ -44,7 +44,7 @@ func TestPlatforms(t *testing.T) {
 				"zsh": "Inst zsh (5.9-4 localhost [" + c.arch + "])\n",
 			}}
 			r := resolver(t, e)
-			r.Platforms = c.engine
+			r.Platform = c.engine
 			got, err := r.Resolve(context.Background(), []lock.Need{
 				needOf("debs", func(r *lock.Request) { r.Arch, r.Packages = c.arch, []string{"zsh"} }),
 				needOf("wheels", func(r *lock.Request) { r.Arch, r.Requirements = c.arch, []string{"numpy"} }),
@@ -82,6 +82,12 @@ func TestPlatforms(t *testing.T) {
 // with what to do.
 func TestPlatformRefused(t *testing.T) {
 	r := resolver(t, &engine{apt: map[string]string{"apt libc6 debian-archive-keyring python3": strings.ReplaceAll(aptBase, "amd64", "arm64")}})
+	r.Runs = func(_ context.Context, platform string) error {
+		if platform != "linux/arm64" {
+			t.Errorf("it is asked for %s", platform)
+		}
+		return errors.New("name an arm64 engine")
+	}
 	arm := func(kind string, edit func(*lock.Request)) lock.Need {
 		return needOf(kind, func(r *lock.Request) { r.Arch = "arm64"; edit(r) })
 	}
@@ -98,7 +104,7 @@ func TestPlatformRefused(t *testing.T) {
 	text := summary(got)
 	for _, want := range []string{
 		"base failed: m.yaml:7:3: cannot lock base/jammy-", "debs failed: m.yaml:7:3: cannot lock debs/jammy-",
-		"base jammy is locked by running its own apt and Python, which needs an engine for linux/arm64; this one runs linux/amd64: name one with --builder",
+		"base jammy is of linux/arm64 and is locked by running its own apt and Python (a debian base needs no such engine): name an arm64 engine",
 		"torch==2.9.1+cu126 is on the PyTorch index alone, which imgforge does not ask, and its tables hold no sha256 of a wheel for arm64; exclude the cells of linux/arm64, or list the recipe that asks for it with when: {platform: linux/amd64}",
 	} {
 		if !strings.Contains(text, want) {

@@ -77,19 +77,20 @@ type Index struct {
 
 // Resolver holds what answering takes.
 type Resolver struct {
-	Fetcher   Fetcher
-	Runner    Runner
-	Platforms []string                                             // what Runner runs, its own first: linux/amd64; empty: this machine's alone
-	Images    Images                                               // finds base images
-	Bases     map[string]*plan.Plan                                // what is locked of image and rootfs bases, by their set
-	Path      func(sha256 string) string                           // where the store keeps a blob
-	Indexes   []Index                                              // best first
-	NoIndex   string                                               // why there is no index, when there is none
-	Size      func(ctx context.Context, url string) (int64, error) // asks an index for a size it does not list, in bytes
-	CA        []byte                                               // PEM bundle this machine trusts; may be empty
-	Proxy     map[string]string                                    // as in Job
-	Now       func() time.Time
-	Progress  func(string) // told what begins; may be nil
+	Fetcher  Fetcher
+	Runner   Runner
+	Platform string                                               // the engine's own, on which Runner runs best; empty: this machine's
+	Runs     func(ctx context.Context, platform string) error     // says why Runner cannot run another platform; nil: it runs its own alone
+	Images   Images                                               // finds base images
+	Bases    map[string]*plan.Plan                                // what is locked of image and rootfs bases, by their set
+	Path     func(sha256 string) string                           // where the store keeps a blob
+	Indexes  []Index                                              // best first
+	NoIndex  string                                               // why there is no index, when there is none
+	Size     func(ctx context.Context, url string) (int64, error) // asks an index for a size it does not list, in bytes
+	CA       []byte                                               // PEM bundle this machine trusts; may be empty
+	Proxy    map[string]string                                    // as in Job
+	Now      func() time.Time
+	Progress func(string) // told what begins; may be nil
 
 	keys  func(suite string) (openpgp.EntityList, error) // for tests; nil: the embedded ones
 	roots map[string]*inspect.Root                       // bases that were looked into, by set

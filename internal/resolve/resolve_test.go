@@ -147,7 +147,7 @@ Inst python3 (3.11.2-1+b1 localhost [amd64])
 func resolver(t *testing.T, e *engine) *Resolver {
 	m, keys := world(t)
 	return &Resolver{
-		Fetcher: m, Runner: e, Platforms: []string{"linux/amd64"}, Path: func(sum string) string { return filepath.Join(m.store, sum) },
+		Fetcher: m, Runner: e, Platform: "linux/amd64", Path: func(sum string) string { return filepath.Join(m.store, sum) },
 		Indexes: []Index{{"first", "https://user:secret@first.example/simple"}, {"second", "https://second.example/simple"}},
 		CA:      []byte("PEM"), Proxy: map[string]string{"https_proxy": "http://proxy.example:1"},
 		Now: func() time.Time { return today }, keys: keys,
