@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/imgforge/imgforge/internal/diag"
 	"github.com/imgforge/imgforge/internal/lock"
 	"github.com/imgforge/imgforge/internal/matrix"
 	"github.com/imgforge/imgforge/internal/plan"
@@ -133,9 +134,6 @@ func (a *app) lockBases(ctx context.Context, f *lockFlags, in *inputs) (*resolve
 		return nil, err
 	}
 	needs = slices.DeleteFunc(needs, func(n lock.Need) bool { return !madeElsewhere(n) })
-	if len(needs) == 0 {
-		return result, nil
-	}
 	ask := slices.DeleteFunc(slices.Clone(needs), func(n lock.Need) bool {
 		_, ok, err := in.lock.Picked(n.Set)
 		again := f.upgrade && (len(f.names) == 0 || slices.Contains(f.names, n.Request.Base))
@@ -145,7 +143,7 @@ func (a *app) lockBases(ctx context.Context, f *lockFlags, in *inputs) (*resolve
 		return slices.ContainsFunc(ask, func(o lock.Need) bool { return o.Set == n.Set })
 	}))
 	if len(ask) == 0 {
-		return result, nil
+		return result, in.inspect()
 	}
 	before := in.lock
 	if result, err = a.resolve(ctx, f, in, ask); err != nil {
@@ -158,12 +156,31 @@ func (a *app) lockBases(ctx context.Context, f *lockFlags, in *inputs) (*resolve
 	return result, in.dropMoved(before)
 }
 
-// inspect takes in what the lock knows of bases, in all cells and in the selected.
-func (in *inputs) inspect() (err error) {
-	if in.all, err = plan.Inspect(in.all, in.lock); err == nil {
-		in.cells, err = plan.Inspect(in.cells, in.lock)
+// inspect takes in what the lock knows of bases. Cells that their base does not fit
+// are holes where the matrix skips those, else mistakes of the matrix.
+func (in *inputs) inspect() error {
+	fit, misfits := plan.Inspect(in.all, in.lock)
+	in.all = fit
+	in.cells, _ = plan.Inspect(in.cells, in.lock)
+	var bad diag.List
+	said := map[diag.Problem]bool{}
+	for _, m := range misfits {
+		hole := matrix.Hole{Cell: m.Cell.Tag, Pos: m.Problems[0].Pos}
+		for _, p := range m.Problems {
+			hole.Reasons = append(hole.Reasons, p.What+"; "+p.Help)
+			if !said[p] { // cells that share a base share its problems
+				said[p] = true
+				bad.Add(p.Pos, p.Help, "%s", p.What)
+			}
+		}
+		if in.matrix.Skip {
+			in.holes = append(in.holes, hole)
+		}
 	}
-	return err
+	if in.matrix.Skip {
+		return nil
+	}
+	return bad.Err()
 }
 
 // dropMoved drops the answers of what goes on a base whose files are others now.

@@ -13,7 +13,6 @@ import (
 	"github.com/imgforge/imgforge/internal/diag"
 	"github.com/imgforge/imgforge/internal/lock"
 	"github.com/imgforge/imgforge/internal/matrix"
-	"github.com/imgforge/imgforge/internal/plan"
 	"github.com/imgforge/imgforge/internal/recipe"
 	"github.com/imgforge/imgforge/internal/registry"
 	"github.com/imgforge/imgforge/internal/store"
@@ -124,12 +123,13 @@ func (f *inputFlags) load(env store.Environment) (*inputs, error) {
 	if err := in.findBases(f.hubs, env); err != nil {
 		return nil, err
 	}
-	in.cells, err = f.choose(in.all)
-	return in, err
+	if in.cells, err = f.choose(in.all); err != nil || f.locks {
+		return in, err // locking may mend what does not fit
+	}
+	return in, in.inspect()
 }
 
-// findBases takes in what the lock knows of bases made elsewhere, and where their
-// files lie.
+// findBases notes where the files of bases made elsewhere lie.
 func (in *inputs) findBases(hubs []string, env store.Environment) error {
 	mirrors, err := parseRegistryMirrors(hubs)
 	if err != nil {
@@ -142,8 +142,7 @@ func (in *inputs) findBases(hubs []string, env store.Environment) error {
 	}
 	in.chosen = len(in.mirrors)
 	in.mirrors = append(in.mirrors, places...)
-	in.all, err = plan.Inspect(in.all, in.lock)
-	return err
+	return nil
 }
 
 // readMatrix reads the matrix: a file, else the one that was shipped under its name.

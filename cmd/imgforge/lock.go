@@ -82,9 +82,12 @@ lock that a merge left with conflicts is mended.`,
 
 // lockOne does to one matrix's lock what the flags say.
 func (a *app) lockOne(ctx context.Context, f *lockFlags, in *inputs) error {
-	showHoles(a.stderr, in.holes)
 	switch {
 	case f.check:
+		if err := in.inspect(); err != nil {
+			return err
+		}
+		showHoles(a.stderr, in.holes)
 		return a.checkLock(in, len(f.in.only) == 0)
 	case f.why != "":
 		return a.explainLock(in, f.why, f.json)
@@ -154,6 +157,7 @@ func (a *app) lock(ctx context.Context, f *lockFlags, in *inputs) error {
 	if err != nil {
 		return err
 	}
+	showHoles(a.stderr, in.holes)
 	all, err := plan.Needs(in.all, in.recipes)
 	if err != nil {
 		return err

@@ -19,40 +19,43 @@ import (
 // only once it is locked.
 func foreign(b matrix.Base) bool { return b.Rootfs != nil || b.Image != nil }
 
+// Misfit is a cell whose base does not fit it, with the reasons, each where the
+// matrix names the base.
+type Misfit struct {
+	Cell     matrix.Cell
+	Problems []diag.Problem
+}
+
 // Inspect returns the cells with what the lock knows of their bases, and with the
-// warnings that follow. A base that does not fit its cell is a problem where the
-// matrix asks for it. Cells whose base is not locked yet pass as they are.
-func Inspect(cells []matrix.Cell, locked *lock.File) ([]matrix.Cell, error) {
-	out := slices.Clone(cells)
+// warnings that follow; those whose base does not fit are apart. Cells whose base
+// is not locked yet pass as they are.
+func Inspect(cells []matrix.Cell, locked *lock.File) (fit []matrix.Cell, misfits []Misfit) {
 	found := map[string]*lock.Facts{}
-	var bad diag.List
-	said := map[diag.Problem]bool{}
-	for i := range out {
-		c := &out[i]
-		if !foreign(c.Base) {
+	for _, c := range cells {
+		if foreign(c.Base) {
+			set := baseRequest(c).Set()
+			if _, ok := found[set]; !ok {
+				found[set] = locked.Facts(set)
+			}
+			c.Base.Facts = found[set]
+		}
+		if c.Base.Facts == nil {
+			fit = append(fit, c)
 			continue
 		}
-		set := baseRequest(*c).Set()
-		if _, ok := found[set]; !ok {
-			found[set] = locked.Facts(set)
-		}
-		if c.Base.Facts = found[set]; c.Base.Facts == nil {
+		problems, warnings := judgeBase(c)
+		if len(problems) > 0 {
+			misfits = append(misfits, Misfit{c, problems})
 			continue
 		}
-		problems, warnings := judgeBase(*c)
 		for _, w := range warnings {
 			if !slices.Contains(c.Warnings, w) {
 				c.Warnings = append(slices.Clip(c.Warnings), w)
 			}
 		}
-		for _, p := range problems {
-			if !said[p] { // cells that share a base share its problems
-				said[p] = true
-				bad.Add(p.Pos, p.Help, "%s", p.What)
-			}
-		}
+		fit = append(fit, c)
 	}
-	return out, bad.Err()
+	return fit, misfits
 }
 
 // baseRequest is the question to the lock that a cell's base is.

@@ -87,9 +87,15 @@ func TestInspectJudges(t *testing.T) {
 			if len(tc.facts.Entries("x")) == 0 { // what was looked into and holds nothing has a line still
 				locked.Put(lock.Entry{Kind: lock.Fact, Key: baseRequest(cell).Set(), Value: "env=A=b"})
 			}
-			got, err := Inspect([]matrix.Cell{cell, cell}, locked)
-			if tc.error == "" && err != nil || tc.error != "" && (err == nil || !strings.Contains(err.Error(), tc.error) || strings.Count(err.Error(), "base hub") != 1) {
-				t.Errorf("error %v, want %q once", err, tc.error)
+			got, misfits := Inspect([]matrix.Cell{cell, cell}, locked)
+			if tc.error != "" {
+				if len(got) != 0 || len(misfits) != 2 || len(misfits[0].Problems) != 1 || !strings.Contains(misfits[0].Problems[0].Error(), tc.error) {
+					t.Errorf("misfits %+v, want %q", misfits, tc.error)
+				}
+				return
+			}
+			if len(misfits) > 0 {
+				t.Fatalf("misfits %+v", misfits)
 			}
 			again, _ := Inspect(got, locked)
 			if warnings := strings.Join(again[0].Warnings[len(cell.Warnings):], "\n"); !strings.Contains(warnings, tc.warns) || tc.warns == "" && warnings != "" || strings.Count(warnings, "base hub") > 1 {
@@ -97,6 +103,15 @@ func TestInspectJudges(t *testing.T) {
 			}
 		})
 	}
+}
+
+func inspected(t *testing.T, cell matrix.Cell, locked *lock.File) []matrix.Cell {
+	t.Helper()
+	cells, misfits := Inspect([]matrix.Cell{cell}, locked)
+	if len(misfits) > 0 {
+		t.Fatalf("misfits %+v", misfits)
+	}
+	return cells
 }
 
 // Until a base is locked nothing else can be asked for; then what it has is not
@@ -107,10 +122,7 @@ func TestNeedsFollowTheBase(t *testing.T) {
 	if len(needs) != 1 || needs[0].Request.Image != "docker.io/some/image:1" {
 		t.Fatalf("before it is locked: %+v", needs)
 	}
-	cells, err := Inspect([]matrix.Cell{cell}, locked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cells := inspected(t, cell, locked)
 	for _, n := range mustNeed(t, cells) {
 		r := n.Request
 		switch r.Kind {
@@ -140,10 +152,7 @@ func TestPlanOnAnImage(t *testing.T) {
 	facts.AptSources = []string{"/etc/apt/sources.list.d/cuda.list"}
 	facts.Newest = "1735689999"
 	cell, base := onImage(t, facts)
-	cells, err := Inspect([]matrix.Cell{cell}, base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cells := inspected(t, cell, base)
 	locked := lockFor(t, cells, set)
 	locked.Drop(baseRequest(cell).Set())
 	locked.Put(base.Entries...)
@@ -178,14 +187,11 @@ func TestTwoCuDNN(t *testing.T) {
 	facts := debianFacts()
 	facts.CuDNN = []string{"/usr/lib/x86_64-linux-gnu/libcudnn.so.8"}
 	cell, base := onImage(t, facts)
-	cells, err := Inspect([]matrix.Cell{cell}, base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cells := inspected(t, cell, base)
 	locked := lockFor(t, cells, set)
 	locked.Drop(baseRequest(cell).Set())
 	locked.Put(base.Entries...)
-	_, err = Make(cells[0], set, locked)
+	_, err := Make(cells[0], set, locked)
 	for _, want := range []string{"m.yaml:4:3", "/usr/lib/x86_64-linux-gnu/libcudnn.so.8", "/opt/venv/lib/python3.11/site-packages", "use a base without cuDNN"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("no %q in %v", want, err)
