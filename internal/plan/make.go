@@ -54,7 +54,7 @@ func (d *draft) fill(cell matrix.Cell, questions []asked, locked *lock.File) err
 	d.blobs = d.Blobs()
 	d.lock = d.lockDigest(locked)
 	d.created = time.Unix(d.Epoch, 0).UTC().Format(time.RFC3339)
-	d.seal()
+	d.body = d.bodyDigest()
 	return nil
 }
 
@@ -206,16 +206,36 @@ func (p *Plan) Blobs() []Blob {
 	})
 }
 
-// Digest identifies the plan: "sha256:..." of its canonical JSON, without the
-// label that holds this very digest.
+// Digest identifies the plan: "sha256:..." over its tag, its configuration without
+// the label that holds this very digest, and a digest of all the rest, which many
+// cells share.
 func (p *Plan) Digest() string {
 	if p.digest != "" {
 		return p.digest
 	}
-	bare := *p
-	bare.Config.Labels = maps.Clone(p.Config.Labels)
-	delete(bare.Config.Labels, planLabel)
-	canonical, _ := json.Marshal(bare) // struct order is fixed, maps are sorted
+	config := p.Config
+	config.Labels = maps.Clone(p.Config.Labels)
+	delete(config.Labels, planLabel)
+	return digestOf(identity{p.Tag, p.bodyDigest(), config})
+}
+
+// identity is what a plan's digest is of.
+type identity struct {
+	Tag    string `json:"tag"`
+	Body   string `json:"body"`
+	Config Config `json:"config"`
+}
+
+func (p *Plan) bodyDigest() string {
+	body := *p
+	body.Tag, body.Config = "", Config{}
+	return digestOf(body)
+}
+
+// digestOf is the sha256 of a value's canonical JSON: fields in the order of the
+// struct, maps sorted.
+func digestOf(v any) string {
+	canonical, _ := json.Marshal(v) // of plain types alone
 	sum := sha256.Sum256(canonical)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }

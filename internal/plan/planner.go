@@ -1,13 +1,8 @@
 package plan
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"maps"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 
@@ -40,7 +35,7 @@ func All(cells []matrix.Cell, set *recipe.Set, locked *lock.File) []Made {
 	for i, cell := range cells {
 		settings[i], out[i].Err = p.setting(cell)
 	}
-	// What is left is hashing, which is most of the work.
+	// What is left is labels and hashing, which is most of the work.
 	var all sync.WaitGroup
 	chunk := len(cells)/runtime.GOMAXPROCS(0) + 1
 	for first := 0; first < len(cells); first += chunk {
@@ -113,15 +108,14 @@ type draft struct {
 	archs   string
 	lock    string
 	created string
-	json    []byte // the canonical JSON between tag and configuration
+	body    string // digest of all but tag and configuration
 	err     error  // why there is no plan
 }
 
 // setting is a draft with a configuration without labels.
 type setting struct {
-	draft         *draft
-	config        Config
-	before, after []byte // the configuration's canonical JSON around the labels
+	draft  *draft
+	config Config
 }
 
 func (p *planner) keyOf(cell matrix.Cell) (key, error) {
@@ -210,27 +204,8 @@ func (p *planner) setting(cell matrix.Cell) (*setting, error) {
 	if err := bad.Err(); err != nil {
 		return nil, err
 	}
-	s.before, s.after = around(s.config, `"labels":`, "null")
 	p.settings[k] = s
 	return s, nil
-}
-
-// around is the canonical JSON of v before and after the value of a key that
-// stands in it once.
-func around(v any, key, value string) (before, after []byte) {
-	whole, _ := json.Marshal(v)
-	before, after, _ = bytes.Cut(whole, []byte(key+value))
-	return append(slices.Clip(before), key...), after
-}
-
-// The canonical JSON of a plan begins with its tag and ends with its configuration.
-const jsonTag = `{"tag":`
-
-// seal keeps what finish needs of the draft's JSON.
-func (d *draft) seal() {
-	whole, _ := json.Marshal(d.Plan)
-	config, _ := json.Marshal(d.Config)
-	d.json = bytes.TrimSuffix(bytes.TrimPrefix(whole, []byte(jsonTag+`""`)), append(config, '}'))
 }
 
 // finish makes the setting a cell's plan. It changes nothing of the setting.
@@ -238,13 +213,7 @@ func (s *setting) finish(cell matrix.Cell) *Plan {
 	p := s.draft.Plan
 	p.Tag, p.Config = cell.Tag, s.config
 	p.Config.Labels = p.labels(cell, s.draft)
-	tag, _ := json.Marshal(p.Tag)
-	labels, _ := json.Marshal(p.Config.Labels)
-	h := sha256.New()
-	for _, part := range [][]byte{[]byte(jsonTag), tag, s.draft.json, s.before, labels, s.after, []byte("}")} {
-		h.Write(part)
-	}
-	p.digest = "sha256:" + hex.EncodeToString(h.Sum(nil))
+	p.digest = digestOf(identity{p.Tag, s.draft.body, p.Config})
 	p.Config.Labels[planLabel] = p.digest
 	return &p
 }
