@@ -62,7 +62,7 @@ func (b *Builder) Build(ctx context.Context, job Job) (Image, error) {
 		return Image{}, err
 	}
 	out := &export{Store: layout}
-	resp, err := b.solve(ctx, solveArgs{exports: b.exports(job, out), status: job.Status}, func(ctx context.Context, gw gateway.Client) (*gateway.Result, error) {
+	resp, err := b.solve(ctx, solveArgs{platform: job.Plan.Platform, exports: b.exports(job, out), status: job.Status}, func(ctx context.Context, gw gateway.Client) (*gateway.Result, error) {
 		caps := gw.BuildOpts().LLBCaps
 		if err := caps.Supports(pb.CapMergeOp); err != nil {
 			return nil, fmt.Errorf("%w: the engine cannot merge layers: %w", ErrNoEngine, err)
@@ -146,9 +146,10 @@ func (b *Builder) exports(job Job, out content.Store) []client.ExportEntry {
 
 // solveArgs is what solves differ in.
 type solveArgs struct {
-	exports []client.ExportEntry
-	status  chan<- *client.SolveStatus
-	secrets session.Attachable // may be nil
+	platform string // of what is exported; else the engine warns that it is not its own
+	exports  []client.ExportEntry
+	status   chan<- *client.SolveStatus
+	secrets  session.Attachable // may be nil
 }
 
 // solve runs one build and turns its failure into the step that failed.
@@ -166,6 +167,9 @@ func (b *Builder) solve(ctx context.Context, args solveArgs, build gateway.Build
 		}
 	}()
 	opt := client.SolveOpt{Exports: args.exports, OCIStores: map[string]content.Store{storeID: b.content}, Session: b.attachables()}
+	if args.platform != "" {
+		opt.FrontendAttrs = map[string]string{"platform": args.platform}
+	}
 	if args.secrets != nil {
 		opt.Session = append(opt.Session, args.secrets)
 	}

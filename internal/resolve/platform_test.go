@@ -78,6 +78,18 @@ func TestPlatforms(t *testing.T) {
 	}
 }
 
+func TestTarget(t *testing.T) {
+	for _, c := range []struct{ suite, arch, want string }{
+		{"bookworm", "arm64", "aarch64 36"}, {"bookworm", "amd64", "x86_64 36"}, {"trixie", "arm64", "aarch64 40"}, // uv knows no 2.41
+		{"bookworm", "riscv64", ""}, {"potato", "arm64", ""},
+	} {
+		got, err := target(lock.Request{Suite: c.suite, Arch: c.arch})
+		if strings.Join(got, " ") != c.want || (err == nil) != (c.want != "") {
+			t.Errorf("%s on %s: %q, %v; want %q", c.suite, c.arch, got, err, c.want)
+		}
+	}
+}
+
 // What no engine for another platform can lock, and no table knows, is refused
 // with what to do.
 func TestPlatformRefused(t *testing.T) {
