@@ -31,15 +31,14 @@ func TestUpgradeMovesOneAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	var report struct {
-		Written  bool
-		Moved    []struct{ Package, Old, New string }
-		Download int64
+		Written bool
+		Moved   []struct{ Package, Old, New string }
 	}
 	dry := imgforge(t, w.args("lock", "--upgrade", "Pillow", "--dry-run", "--json")...).wants(t, exitDone)
 	if err := json.Unmarshal([]byte(dry.stdout), &report); err != nil {
 		t.Fatalf("%v\n%s", err, dry.stdout)
 	}
-	if len(report.Moved) != 1 || report.Moved[0].Package != "pillow" || !strings.HasPrefix(report.Moved[0].Old, "10.") || report.Written || report.Download == 0 {
+	if len(report.Moved) != 1 || report.Moved[0].Package != "pillow" || !strings.HasPrefix(report.Moved[0].Old, "10.") || report.Written {
 		t.Errorf("an upgrade of pillow says %+v", report)
 	}
 	if now, _ := os.ReadFile(w.lock); string(now) != string(kept) {
