@@ -68,55 +68,17 @@ func (f *inputFlags) load(env store.Environment) (*inputs, error) {
 	if err := f.single(); err != nil {
 		return nil, err
 	}
-	in := &inputs{lock: &lock.File{}, lockPath: f.lock, sources: map[string][]byte{}}
-	var bad diag.List
 	data, shipped, err := f.readMatrix()
 	if err != nil {
 		return nil, err
 	}
-	if in.matrix, err = matrix.Parse(f.matrix, data); err != nil {
-		bad.AddErr(diag.Pos{File: f.matrix}, err)
-	} else if made, err := in.matrix.Expand(); err != nil {
-		bad.AddErr(diag.Pos{File: f.matrix}, err)
-	} else {
-		in.all, in.holes = made.Cells, made.Holes
-	}
-	layers := []recipe.Layer{{Name: "recipes", FS: recipes.FS}}
-	for _, dir := range f.recipes {
-		root, err := os.OpenRoot(dir) // no link in it leads out of it
-		if err != nil {
-			bad.AddErr(diag.Pos{}, fmt.Errorf("--recipes: %w", err))
-			continue
-		}
-		defer root.Close()
-		layers = append(layers, recipe.Layer{Name: dir, FS: root.FS()})
-	}
-	if in.recipes, err = recipe.Load(layers...); err != nil {
-		bad.AddErr(diag.Pos{}, err)
-	}
-	in.readSources(layers)
-	if in.mirrors, err = f.loadMirrors(in.matrix, env); err != nil {
-		bad.AddErr(diag.Pos{}, err)
-	}
-	read := os.ReadFile
-	if in.lockPath == "" {
-		in.lockPath = strings.TrimSuffix(f.matrix, filepath.Ext(f.matrix)) + ".lock"
-		if shipped {
-			in.shipped = true
-			in.lockPath, read = shippedName(f.matrix)+".lock", matrices.FS.ReadFile
-		}
-	}
-	if data, err := read(in.lockPath); err == nil {
-		parse := lock.Parse
-		if f.mend {
-			parse = lock.Mend
-		}
-		if in.lock, err = parse(in.lockPath, data); err != nil {
-			bad.AddErr(diag.Pos{File: in.lockPath}, err)
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) || f.lock != "" && !f.locks {
-		bad.Add(diag.Pos{}, "name another, or make it: `imgforge lock --matrix "+f.matrix+" --lock "+in.lockPath+"`", "cannot read the lock: %s", err)
-	}
+	in := &inputs{lock: &lock.File{}, sources: map[string][]byte{}}
+	var bad diag.List
+	bad.AddErr(diag.Pos{File: f.matrix}, in.parseMatrix(f.matrix, data))
+	bad.AddErr(diag.Pos{}, in.loadRecipes(f.recipes))
+	in.mirrors, err = f.loadMirrors(in.matrix, env)
+	bad.AddErr(diag.Pos{}, err)
+	bad.AddErr(diag.Pos{}, in.loadLock(f, shipped))
 	if err := bad.Err(); err != nil {
 		return nil, err
 	}
@@ -127,6 +89,66 @@ func (f *inputFlags) load(env store.Environment) (*inputs, error) {
 		return in, err // locking may mend what does not fit
 	}
 	return in, in.inspect()
+}
+
+// parseMatrix makes the cells of a matrix file.
+func (in *inputs) parseMatrix(file string, data []byte) (err error) {
+	if in.matrix, err = matrix.Parse(file, data); err != nil {
+		return err
+	}
+	made, err := in.matrix.Expand()
+	if err != nil {
+		return err
+	}
+	in.all, in.holes = made.Cells, made.Holes
+	return nil
+}
+
+// loadRecipes reads the built-in recipes and those of directories, which go before.
+func (in *inputs) loadRecipes(dirs []string) (err error) {
+	var bad diag.List
+	layers := []recipe.Layer{{Name: "recipes", FS: recipes.FS}}
+	for _, dir := range dirs {
+		root, err := os.OpenRoot(dir) // no link in it leads out of it
+		if err != nil {
+			bad.AddErr(diag.Pos{}, fmt.Errorf("--recipes: %w", err))
+			continue
+		}
+		defer root.Close()
+		layers = append(layers, recipe.Layer{Name: dir, FS: root.FS()})
+	}
+	in.recipes, err = recipe.Load(layers...)
+	bad.AddErr(diag.Pos{}, err)
+	in.readSources(layers)
+	return bad.Err()
+}
+
+// loadLock reads the lock that is named, else the one beside the matrix or shipped
+// with it. That one, or one about to be made, may be missing.
+func (in *inputs) loadLock(f *inputFlags, shipped bool) error {
+	read := os.ReadFile
+	switch in.lockPath = f.lock; {
+	case f.lock != "":
+	case shipped:
+		in.shipped = true
+		in.lockPath, read = shippedName(f.matrix)+".lock", matrices.FS.ReadFile
+	default:
+		in.lockPath = strings.TrimSuffix(f.matrix, filepath.Ext(f.matrix)) + ".lock"
+	}
+	var bad diag.List
+	data, err := read(in.lockPath)
+	switch {
+	case err == nil:
+		parse := lock.Parse
+		if f.mend {
+			parse = lock.Mend
+		}
+		in.lock, err = parse(in.lockPath, data)
+		bad.AddErr(diag.Pos{File: in.lockPath}, err)
+	case !errors.Is(err, fs.ErrNotExist) || f.lock != "" && !f.locks:
+		bad.Add(diag.Pos{}, "name another, or make it: `imgforge lock --matrix "+f.matrix+" --lock "+in.lockPath+"`", "cannot read the lock: %s", err)
+	}
+	return bad.Err()
 }
 
 // findBases notes where the files of bases made elsewhere lie.
