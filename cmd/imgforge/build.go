@@ -66,7 +66,7 @@ An interrupted build loses nothing: downloads resume and built layers are kept.`
 	flags.IntVarP(&f.jobs, "jobs", "j", 2, "cells built at once")
 	flags.BoolVar(&f.failFast, "fail-fast", false, "stop at the first cell that fails (default: the others go on)")
 	flags.BoolVar(&f.rank, "rank-mirrors", false, "ask the mirrors first, and use the fastest first (see imgforge mirrors)")
-	flags.StringVar(&f.progress, "progress", "auto", "auto, tty, plain, json or quiet")
+	progressFlag(flags, &f.progress)
 	flags.BoolVar(&f.json, "json", false, "print the result as JSON on standard output")
 	return cmd
 }

@@ -70,7 +70,7 @@ func (a *app) builderStatusCommand() *cobra.Command {
 				return orInfra(err)
 			}
 			if asJSON {
-				return a.printJSON(s)
+				return writeJSON(a.stdout, s)
 			}
 			return a.printStatus(s)
 		},
@@ -190,7 +190,7 @@ func (a *app) builderStop(ctx context.Context, force, asJSON bool) error {
 		}
 	}
 	if asJSON {
-		return a.printJSON(struct {
+		return writeJSON(a.stdout, struct {
 			Stopped *builder.Owner `json:"stopped"`
 		}{owner})
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -31,14 +30,6 @@ func (v compatView) json(w io.Writer) error {
 		Facts []fact      `json:"facts"`
 		Rows  []compatRow `json:"rows"`
 	}{append([]fact{}, v.facts...), append([]compatRow{}, v.rows...)})
-}
-
-// writeJSON prints v for programs.
-func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
 }
 
 func (v compatView) text(w io.Writer) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/moby/buildkit/client"
 	"github.com/moby/buildkit/util/progress/progressui"
 	"github.com/opencontainers/go-digest"
+	"github.com/spf13/pflag"
 )
 
 // display shows the progress of a whole run as one list of steps: BuildKit's
@@ -18,6 +19,11 @@ type display struct {
 	status chan *client.SolveStatus
 	done   chan struct{}
 	once   sync.Once
+}
+
+// progressFlag registers --progress.
+func progressFlag(flags *pflag.FlagSet, mode *string) {
+	flags.StringVar(mode, "progress", "auto", "auto, tty, plain, json or quiet")
 }
 
 // checkProgress refuses a --progress that does not exist.
@@ -97,6 +103,17 @@ func (t *task) say(format string, args ...any) {
 	t.display.status <- &client.SolveStatus{Logs: []*client.VertexLog{{
 		Vertex: t.vertex.Digest, Stream: 1, Data: fmt.Appendf(nil, format+"\n", args...), Timestamp: time.Now(),
 	}}}
+}
+
+// counter says now and then how many of total are done, in the words of what.
+func (t *task) counter(what string) func(done, total int) {
+	told := time.Now()
+	return func(done, total int) {
+		if time.Since(told) > 2*time.Second {
+			t.say("%d of %d %s", done, total, what)
+			told = time.Now()
+		}
+	}
 }
 
 // end closes the step.

@@ -135,7 +135,7 @@ func (a *app) showFindings(found []finding, asJSON bool) error {
 		}
 	}
 	if asJSON {
-		if err := a.printJSON(found); err != nil {
+		if err := writeJSON(a.stdout, found); err != nil {
 			return err
 		}
 	} else {

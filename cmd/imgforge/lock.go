@@ -76,7 +76,7 @@ lock that a merge left with conflicts is mended.`,
 	flags.StringVar(&f.why, "why", "", "only say who pulled a package in")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "resolve and show, and write nothing")
 	flags.BoolVar(&f.json, "json", false, "print what moved, or why, as JSON")
-	flags.StringVar(&f.progress, "progress", "auto", "auto, tty, plain, json or quiet")
+	progressFlag(flags, &f.progress)
 	return cmd
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -49,7 +48,7 @@ func (a *app) showLocked(f *lockFlags, in *inputs, next *lock.File, q *question,
 		}
 	}
 	if f.json {
-		return a.printJSON(r)
+		return writeJSON(a.stdout, r)
 	}
 	if len(old) == 0 {
 		r.Moved = nil // a new lock is its own list
@@ -116,11 +115,4 @@ func (q *question) cells() map[string]bool {
 		}
 	}
 	return out
-}
-
-func (a *app) printJSON(v any) error {
-	enc := json.NewEncoder(a.stdout)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
 }

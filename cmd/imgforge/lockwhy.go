@@ -45,7 +45,7 @@ func (a *app) explainLock(in *inputs, name string, asJSON bool) error {
 	}
 	found := gatherWhy(in.lock.Why(needs, name), askers)
 	if asJSON {
-		return a.printJSON(found)
+		return writeJSON(a.stdout, found)
 	}
 	for _, p := range found {
 		fmt.Fprintf(a.stdout, "%s %s (%s), in %s\n", p.Package, p.Version, p.Kind, someCells(p.Cells, len(in.cells)))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,7 +46,7 @@ Exit code 1 when there is a file that none of the mirrors has.`,
 	f.in.register(flags)
 	flags.BoolVar(&f.all, "all", false, "ask for every file, not for a sample")
 	flags.BoolVar(&f.json, "json", false, "print the answers as JSON")
-	flags.StringVar(&f.progress, "progress", "auto", "auto, tty, plain, json or quiet")
+	progressFlag(flags, &f.progress)
 	return cmd
 }
 
@@ -64,13 +63,7 @@ func (a *app) mirrors(ctx context.Context, f *mirrorsFlags) error {
 	blobs, unplanned := blobsOf(planCells(in))
 	fetcher := &store.Fetcher{Profiles: in.mirrors, Env: a.environment(), Stall: 10 * time.Second, Snapshot: time.Unix(in.lock.Epoch(), 0)}
 	t := display.begin(fmt.Sprintf("ask %d mirrors", len(in.mirrors)))
-	told := time.Now()
-	result, err := fetcher.Probe(ctx, blobs, f.all, func(done, total int) {
-		if time.Since(told) > 2*time.Second {
-			t.say("%d of %d answers", done, total)
-			told = time.Now()
-		}
-	})
+	result, err := fetcher.Probe(ctx, blobs, f.all, t.counter("answers"))
 	t.end(err)
 	display.close()
 	if err != nil {
@@ -80,9 +73,7 @@ func (a *app) mirrors(ctx context.Context, f *mirrorsFlags) error {
 		return !slices.ContainsFunc(in.mirrors[:in.chosen], func(p store.Profile) bool { return p.Name == name })
 	})
 	if f.json {
-		enc := json.NewEncoder(a.stdout)
-		enc.SetIndent("", "  ")
-		err = enc.Encode(result)
+		err = writeJSON(a.stdout, result)
 	} else {
 		err = a.showMirrors(result)
 	}

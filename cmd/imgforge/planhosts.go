@@ -52,7 +52,7 @@ func (a *app) showHosts(f *planFlags, p *planned) error {
 		out.host(store.Contact{Host: u.Host, For: "the engine (" + u.Scheme + ")", First: true})
 	}
 	if f.format == "json" {
-		return a.printJSON(out)
+		return writeJSON(a.stdout, out)
 	}
 	return a.printHosts(out, missing)
 }

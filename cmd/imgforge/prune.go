@@ -72,7 +72,7 @@ func (a *app) builderPrune(ctx context.Context, keep int64, asJSON bool) error {
 	}
 	out.Free = freeSpace(state)
 	if asJSON {
-		return a.printJSON(out)
+		return writeJSON(a.stdout, out)
 	}
 	_, err = fmt.Fprintf(a.stdout, "removed %s of cache and %d unfinished downloads (%s); %s are free\n",
 		human(out.Cache.Size), out.Partials.Records, human(out.Partials.Size), human(out.Free))

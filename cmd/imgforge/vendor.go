@@ -64,7 +64,7 @@ where it was interrupted. A registry is logged in to as docker is.`,
 	f.in.register(flags)
 	flags.StringVar(&f.to, "to", "", "directory, or oci://REGISTRY/REPOSITORY (plain http only on loopback)")
 	flags.BoolVar(&f.json, "json", false, "print the result as JSON")
-	flags.StringVar(&f.progress, "progress", "auto", "auto, tty, plain, json or quiet")
+	progressFlag(flags, &f.progress)
 	return cmd
 }
 
@@ -144,13 +144,8 @@ func (a *app) keep(ctx context.Context, work *workshop, to string, blobs []plan.
 		}
 	}
 	t := work.display.begin(fmt.Sprintf("keep %d files in %s", len(blobs), to))
-	told := time.Now()
-	said := func(done int) {
-		if time.Since(told) > 2*time.Second {
-			t.say("%d of %d files", done, len(blobs))
-			told = time.Now()
-		}
-	}
+	count := t.counter("files")
+	said := func(done int) { count(done, len(blobs)) }
 	if repository, ok := strings.CutPrefix(to, keptInRegistry); ok {
 		out.New, err = a.keepInRegistry(ctx, work, repository, blobs, said)
 	} else {
