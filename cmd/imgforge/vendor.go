@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -147,7 +145,8 @@ func (a *app) keep(ctx context.Context, work *workshop, to string, blobs []plan.
 	count := t.counter("files")
 	said := func(done int) { count(done, len(blobs)) }
 	if repository, ok := strings.CutPrefix(to, keptInRegistry); ok {
-		out.New, err = a.keepInRegistry(ctx, work, repository, blobs, said)
+		client := &registry.Client{Base: a.environment().Transport()}
+		out.New, err = client.Keep(ctx, repository, registryFiles(work.store, blobs), said)
 	} else {
 		out.New, err = work.store.Keep(ctx, to, blobs, said)
 	}
@@ -175,17 +174,13 @@ func checkTo(to, repository string, isRegistry bool) error {
 	return nil
 }
 
-func (a *app) keepInRegistry(ctx context.Context, work *workshop, repository string, blobs []plan.Blob, said func(int)) (int, error) {
-	sum := sha256.New()
-	files := make([]registry.File, len(blobs))
+// registryFiles are stored files as a registry keeps them.
+func registryFiles(s *store.Store, blobs []plan.Blob) []registry.File {
+	out := make([]registry.File, len(blobs))
 	for i, b := range blobs {
-		files[i] = registry.File{Name: b.Name, SHA256: b.SHA256, Path: work.store.Path(b.SHA256)}
-		fmt.Fprintln(sum, b.SHA256)
+		out[i] = registry.File{Name: b.Name, SHA256: b.SHA256, Path: s.Path(b.SHA256)}
 	}
-	client := &registry.Client{Base: a.environment().Transport()}
-	// The tag keeps the blobs alive; equal files have equal tags.
-	tag := "vendor-" + hex.EncodeToString(sum.Sum(nil))[:12]
-	return client.Keep(ctx, repository, tag, files, func(done int, _ bool) { said(done) })
+	return out
 }
 
 // keptProfiles are the profiles of names that stand for places of one's own.

@@ -2,11 +2,14 @@ package registry
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"sync"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -30,37 +33,19 @@ type File struct {
 	Path   string
 }
 
-// Keep pushes files to a repository as blobs, and then a manifest that names them
-// under tag, without which a registry would collect them. Blobs that are there
-// are not pushed, so it goes on where it was interrupted. It returns how many
-// were pushed; said is told after each file.
-func (c *Client) Keep(ctx context.Context, repository, tag string, files []File, said func(done int, pushed bool)) (pushed int, err error) {
-	repo, err := name.NewRepository(repository)
+// Keep pushes files to a repository as blobs, and then a manifest that names them,
+// without which a registry would collect them. Its tag is of the files' hashes in
+// their order, so equal lists have equal tags. Blobs that are there are not pushed:
+// it goes on where it was interrupted. It returns how many were pushed; said is told
+// after each file, by one goroutine at a time.
+func (c *Client) Keep(ctx context.Context, repository string, files []File, said func(done int)) (pushed int, err error) {
+	k, err := c.keeper(repository)
 	if err != nil {
 		return 0, err
 	}
-	push, err := remote.NewPusher(remote.WithAuthFromKeychain(authn.DefaultKeychain), remote.WithTransport(c.base()))
-	if err != nil {
-		return 0, err
-	}
-	pull, err := remote.NewPuller(remote.WithAuthFromKeychain(authn.DefaultKeychain), remote.WithTransport(c.base()))
-	if err != nil {
-		return 0, err
-	}
-	k := &keeper{repo, push, pull}
 	layers := make([]v1.Descriptor, len(files))
-	told := make(chan bool)
-	finished := make(chan struct{})
-	go func() {
-		defer close(finished)
-		done := 0
-		for p := range told {
-			if done++; p {
-				pushed++
-			}
-			said(done, p)
-		}
-	}()
+	var mu sync.Mutex
+	done := 0
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(4)
 	for i, f := range files {
@@ -68,22 +53,46 @@ func (c *Client) Keep(ctx context.Context, repository, tag string, files []File,
 			if gctx.Err() != nil {
 				return context.Cause(gctx)
 			}
-			l, fresh, err := k.keep(gctx, f)
+			layer, fresh, err := k.keep(gctx, f)
 			if err != nil {
-				return fmt.Errorf("push %s to %s: %w", f.Name, repo, err)
+				return fmt.Errorf("push %s to %s: %w", f.Name, k.repo, err)
 			}
-			layers[i] = l
-			told <- fresh
+			layers[i] = layer
+			mu.Lock()
+			defer mu.Unlock()
+			if done++; fresh {
+				pushed++
+			}
+			said(done)
 			return nil
 		})
 	}
-	err = group.Wait()
-	close(told)
-	<-finished
-	if err != nil {
+	if err := group.Wait(); err != nil {
 		return pushed, err
 	}
-	return pushed, k.name(ctx, repo.Tag(tag), layers)
+	return pushed, k.name(ctx, k.repo.Tag(tagOf(files)), layers)
+}
+
+func tagOf(files []File) string {
+	sum := sha256.New()
+	for _, f := range files {
+		fmt.Fprintln(sum, f.SHA256)
+	}
+	return "vendor-" + hex.EncodeToString(sum.Sum(nil))[:12]
+}
+
+func (c *Client) keeper(repository string) (*keeper, error) {
+	repo, err := name.NewRepository(repository)
+	if err != nil {
+		return nil, err
+	}
+	options := []remote.Option{remote.WithAuthFromKeychain(authn.DefaultKeychain), remote.WithTransport(c.base())}
+	push, err := remote.NewPusher(options...)
+	if err != nil {
+		return nil, err
+	}
+	pull, err := remote.NewPuller(options...)
+	return &keeper{repo, push, pull}, err
 }
 
 // keeper writes to one repository.
@@ -135,13 +144,13 @@ func (k *keeper) name(ctx context.Context, ref name.Tag, layers []v1.Descriptor)
 	return nil
 }
 
-// manifest is what remote.Put takes.
+// manifest is what a remote.Pusher pushes.
 type manifest []byte
 
 func (m manifest) RawManifest() ([]byte, error)        { return m, nil }
 func (m manifest) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
 
-// fileLayer is a file as remote.WriteLayer takes one.
+// fileLayer is a file as a remote.Pusher uploads one.
 type fileLayer struct {
 	file File
 	size int64

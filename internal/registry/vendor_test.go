@@ -67,19 +67,19 @@ func TestKeep(t *testing.T) {
 	kept := files(t, 20)
 	c := &Client{}
 	done := 0
-	pushed, err := c.Keep(context.Background(), repository, "vendor-1", kept, func(n int, fresh bool) {
-		if done++; n != done || !fresh {
-			t.Errorf("told %d, %v", n, fresh)
+	pushed, err := c.Keep(context.Background(), repository, kept, func(n int) {
+		if done++; n != done {
+			t.Errorf("told %d for %d", n, done)
 		}
 	})
 	if err != nil || pushed != 20 || done != 20 {
 		t.Fatalf("pushed %d, told %d: %v", pushed, done, err)
 	}
 	sent := u.n.Load()
-	if pushed, err = c.Keep(context.Background(), repository, "vendor-1", kept, func(int, bool) {}); err != nil || pushed != 0 || u.n.Load() > sent {
+	if pushed, err = c.Keep(context.Background(), repository, kept, func(int) {}); err != nil || pushed != 0 || u.n.Load() > sent {
 		t.Errorf("again: pushed %d, %d uploads: %v", pushed, u.n.Load()-sent, err)
 	}
-	tag, err := name.NewTag(repository + ":vendor-1")
+	tag, err := name.NewTag(repository + ":" + tagOf(kept))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,12 +112,12 @@ func TestKeepResumes(t *testing.T) {
 	u, repository := serve(t)
 	u.most.Store(7)
 	kept := files(t, 20)
-	pushed, err := (&Client{}).Keep(context.Background(), repository, "v", kept, func(int, bool) {})
+	pushed, err := (&Client{}).Keep(context.Background(), repository, kept, func(int) {})
 	if err == nil || !strings.Contains(err.Error(), "team/vendor") || !strings.Contains(err.Error(), ".deb") {
 		t.Fatalf("pushed %d: %v", pushed, err)
 	}
 	u.most.Store(0)
-	again, err := (&Client{}).Keep(context.Background(), repository, "v", kept, func(int, bool) {})
+	again, err := (&Client{}).Keep(context.Background(), repository, kept, func(int) {})
 	if err != nil || again < 20-7 || again == 20 { // uploads beside the refused one may have been cut off
 		t.Errorf("then pushed %d: %v", again, err)
 	}
@@ -130,12 +130,12 @@ func TestKeepDamaged(t *testing.T) {
 	if err := os.WriteFile(kept[0].Path, []byte("other"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (&Client{}).Keep(context.Background(), repository, "v", kept, func(int, bool) {}); err == nil {
+	if _, err := (&Client{}).Keep(context.Background(), repository, kept, func(int) {}); err == nil {
 		t.Error("a damaged file is kept")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := (&Client{}).Keep(ctx, repository, "v", kept, func(int, bool) {}); !errors.Is(err, context.Canceled) {
+	if _, err := (&Client{}).Keep(ctx, repository, kept, func(int) {}); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
 	if _, err := Kept("not a repository"); err == nil {
