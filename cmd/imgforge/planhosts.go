@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 
+	"github.com/imgforge/imgforge/internal/forge"
 	"github.com/imgforge/imgforge/internal/plan"
 	"github.com/imgforge/imgforge/internal/report"
 	"github.com/imgforge/imgforge/internal/store"
@@ -81,20 +82,14 @@ func (p *planned) count() int {
 
 // wanted are the files of a matrix's plans that the store lacks, each once.
 func (p *planned) wanted(in *inputs, has func(plan.Blob) bool) []plan.Blob {
-	var out []plan.Blob
-	seen := map[string]bool{}
+	var cells []forge.Cell
 	for i, c := range p.cells {
-		if c.Err != nil || p.of[i] != in {
-			continue
-		}
-		for _, b := range c.Plan.Blobs() {
-			if !seen[b.SHA256] && !has(b) {
-				out = append(out, b)
-			}
-			seen[b.SHA256] = true
+		if p.of[i] == in {
+			cells = append(cells, c)
 		}
 	}
-	return out
+	blobs, _ := blobsOf(cells)
+	return slices.DeleteFunc(blobs, has)
 }
 
 // bases adds where bases come from that are no .debs, as far as parts of them

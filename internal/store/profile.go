@@ -57,8 +57,8 @@ type Environment struct {
 	Run func(ctx context.Context, name string, args ...string) ([]byte, error)
 }
 
-// ProfileNames returns the names that LoadProfiles knows, sorted.
-func ProfileNames() []string {
+// profileNames returns the names that LoadProfiles knows, sorted.
+func profileNames() []string {
 	names := []string{hostProfile}
 	profiles, err := builtin()
 	if err != nil {
@@ -99,7 +99,7 @@ func LoadProfiles(names []diag.Str, own []Profile, env Environment) ([]Profile, 
 		}
 	}
 	if len(names) == 0 {
-		problems.Add(diag.Pos{}, "name one or more of: "+strings.Join(ProfileNames(), ", "), "no mirror is named")
+		problems.Add(diag.Pos{}, "name one or more of: "+strings.Join(profileNames(), ", "), "no mirror is named")
 	}
 	if err := problems.Err(); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func LoadProfiles(names []diag.Str, own []Profile, env Environment) ([]Profile, 
 }
 
 func unknownProfile(problems *diag.List, name diag.Str, own []Profile) {
-	known := ProfileNames()
+	known := profileNames()
 	for _, p := range own {
 		known = append(known, p.Name)
 	}

@@ -39,7 +39,7 @@ func TestBuiltinProfiles(t *testing.T) {
 		}
 	}
 	want := []string{"aliyun", "host", "huawei", "pytorch", "sjtu", "snapshot", "tencent", "tsinghua", "ustc"}
-	if got := ProfileNames(); !slices.Equal(got, want) {
+	if got := profileNames(); !slices.Equal(got, want) {
 		t.Errorf("names %q", got)
 	}
 }
