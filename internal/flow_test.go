@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -18,14 +17,13 @@ import (
 	"github.com/moby/buildkit/client/llb"
 	"github.com/opencontainers/go-digest"
 
+	"github.com/imgforge/imgforge/internal/golden"
 	"github.com/imgforge/imgforge/internal/graph"
 	"github.com/imgforge/imgforge/internal/lock"
 	"github.com/imgforge/imgforge/internal/matrix"
 	"github.com/imgforge/imgforge/internal/plan"
 	"github.com/imgforge/imgforge/internal/recipe"
 )
-
-var update = flag.Bool("update", false, "rewrite golden files")
 
 // flowDirs hold a matrix each, and what every stage makes of it.
 var flowDirs = []string{"../testdata/flow/small", "../testdata/flow/platforms"}
@@ -41,19 +39,7 @@ func TestFlow(t *testing.T) {
 func checkFlow(t *testing.T, dir string) {
 	got := flow(t, dir)
 	for _, name := range slices.Sorted(maps.Keys(got)) {
-		file := filepath.Join(dir, name)
-		if *update {
-			if err := os.WriteFile(file, []byte(got[name]), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got[name] != string(want) {
-			t.Errorf("%s differs (go test ./internal/ -update rewrites it); got:\n%s", file, got[name])
-		}
+		golden.Check(t, filepath.Join(dir, name), got[name])
 	}
 }
 

@@ -12,7 +12,7 @@ const module = "github.com/imgforge/imgforge"
 
 // rank orders the packages: each may import only those of a lower rank.
 var rank = map[string]int{
-	"internal/diag": 0, "internal/version": 0, "internal/record": 0,
+	"internal/diag": 0, "internal/version": 0, "internal/record": 0, "internal/golden": 0,
 	"internal/compat": 1, "internal/yamlpos": 1, "internal/lock": 1,
 	"internal/matrix": 2, "internal/recipe": 2, "internal/inspect": 2,
 	"internal/plan": 3, "internal/report": 3,

@@ -1,39 +1,14 @@
 package compat
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/imgforge/imgforge/internal/golden"
 	"github.com/imgforge/imgforge/internal/version"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// golden holds got against testdata/name.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("differs from %s (go test -update rewrites it):\n%s", file, got)
-	}
-}
 
 // TestWhatExists prints every torch and CUDA that go together, so that a change
 // to a table shows what it means.
@@ -52,7 +27,7 @@ func TestWhatExists(t *testing.T) {
 				got.Torchvision, got.Torchaudio, strings.Join(Archs(torch, cuda), " "), got.Bundled)
 		}
 	}
-	golden(t, "exists.golden", b.String())
+	golden.Check(t, "testdata/exists.golden", b.String())
 }
 
 func TestLookupRefusals(t *testing.T) {
@@ -68,7 +43,7 @@ func TestLookupRefusals(t *testing.T) {
 		}
 		fmt.Fprintln(&b, err)
 	}
-	golden(t, "refused.golden", b.String())
+	golden.Check(t, "testdata/refused.golden", b.String())
 }
 
 func TestLookup(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/imgforge/imgforge/internal/golden"
 )
 
 // host is a machine by name, as the command line says it.
@@ -114,7 +116,7 @@ func TestMachines(t *testing.T) {
 			fmt.Fprintf(&b, "  CUDA %-4s torch %-6s %s\n", a.Build.CUDA, a.Build.Version, worst)
 		}
 	}
-	golden(t, "machines.golden", b.String())
+	golden.Check(t, "testdata/machines.golden", b.String())
 }
 
 func TestQuestionErrors(t *testing.T) {
@@ -145,7 +147,7 @@ func TestQuestionErrors(t *testing.T) {
 			t.Errorf("%q was taken", d)
 		}
 	}
-	golden(t, "questions.golden", b.String())
+	golden.Check(t, "testdata/questions.golden", b.String())
 }
 
 func TestAnswers(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/imgforge/imgforge/internal/golden"
 )
 
 func show(s Subject) string {
@@ -34,7 +36,7 @@ func TestUniversalCells(t *testing.T) {
 			}
 		}
 	}
-	golden(t, "universal.golden", b.String())
+	golden.Check(t, "testdata/universal.golden", b.String())
 }
 
 func TestJudge(t *testing.T) {

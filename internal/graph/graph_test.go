@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,11 +15,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/imgforge/imgforge/internal/diag"
+	"github.com/imgforge/imgforge/internal/golden"
 	"github.com/imgforge/imgforge/internal/graph"
 	"github.com/imgforge/imgforge/internal/plan"
 )
-
-var update = flag.Bool("update", false, "rewrite golden files")
 
 func blob(name string) plan.Blob {
 	return plan.Blob{Name: name, Origin: "test", SHA256: digest.FromString(name).Encoded(), Size: int64(len(name))}
@@ -78,19 +74,7 @@ func TestDumpGolden(t *testing.T) {
 	if err := graph.Dump(&got, def); err != nil {
 		t.Fatal(err)
 	}
-	golden := filepath.Join("testdata", "small.dump")
-	if *update {
-		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.String() != string(want) {
-		t.Errorf("ops differ from %s (go test -update rewrites it):\n%s", golden, got.String())
-	}
+	golden.Check(t, "testdata/small.dump", got.String())
 }
 
 // Metadata is left out: it carries names and positions, which no digest covers.

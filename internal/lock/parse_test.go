@@ -2,16 +2,14 @@ package lock
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/imgforge/imgforge/internal/diag"
+	"github.com/imgforge/imgforge/internal/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite golden files")
 
 // Every mistake is told with its place, the line it is on, and what to do.
 func TestErrors(t *testing.T) {
@@ -36,24 +34,8 @@ func TestErrors(t *testing.T) {
 			}
 			var got bytes.Buffer
 			diag.Print(&got, err, func(string) ([]byte, error) { return data, nil })
-			golden(t, strings.TrimSuffix(file, ".lock")+".out", got.Bytes())
+			golden.Check(t, strings.TrimSuffix(file, ".lock")+".out", got.String())
 		})
-	}
-}
-
-func golden(t *testing.T, file string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s (go test -update rewrites it) differs; got:\n%s", file, got)
 	}
 }
 

@@ -1,7 +1,6 @@
 package recipe
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"reflect"
@@ -10,9 +9,8 @@ import (
 	"testing/fstest"
 
 	"github.com/imgforge/imgforge/internal/diag"
+	"github.com/imgforge/imgforge/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // TestErrors loads a directory of broken recipes at once: every problem of every
 // file is reported, in order.
@@ -21,19 +19,7 @@ func TestErrors(t *testing.T) {
 	if err == nil {
 		t.Fatal("the broken recipes load")
 	}
-	got := err.Error() + "\n"
-	if *update {
-		if err := os.WriteFile("testdata/err.golden", []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile("testdata/err.golden")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	golden.Check(t, "testdata/err.golden", err.Error()+"\n")
 }
 
 func good(t *testing.T, layers ...Layer) *Set {

@@ -4,16 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/imgforge/imgforge/internal/golden"
 	"github.com/imgforge/imgforge/internal/record"
 )
-
-var update = flag.Bool("update", false, "rewrite golden files")
 
 // run is the events of a run in which cells ended in every way, as forge tells
 // them, but for one that came too early.
@@ -37,29 +34,12 @@ func run() []record.Event {
 	}
 }
 
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := "testdata/" + name
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (go test -update rewrites it); got:\n%s", file, got)
-	}
-}
-
 func TestTable(t *testing.T) {
 	var out strings.Builder
 	if err := Table(&out, Fold(run())); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "table.out", out.String())
+	golden.Check(t, "testdata/table.out", out.String())
 }
 
 func TestJSON(t *testing.T) {
@@ -68,7 +48,7 @@ func TestJSON(t *testing.T) {
 	if err := JSON(&out, rows); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "rows.json", out.String())
+	golden.Check(t, "testdata/rows.json", out.String())
 	var back []Row
 	if err := json.Unmarshal(out.Bytes(), &back); err != nil || !reflect.DeepEqual(back, rows) {
 		t.Errorf("%v; read again: %+v", err, back)

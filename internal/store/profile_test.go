@@ -2,7 +2,6 @@ package store
 
 import (
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,9 +9,8 @@ import (
 	"testing"
 
 	"github.com/imgforge/imgforge/internal/diag"
+	"github.com/imgforge/imgforge/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the goldens of what is got")
 
 func TestBuiltinProfiles(t *testing.T) {
 	profiles, err := builtin()
@@ -109,16 +107,7 @@ func TestParseProfilesErrors(t *testing.T) {
 			t.Errorf("%s is accepted", file)
 			continue
 		}
-		golden := strings.TrimSuffix(file, ".yaml") + ".out"
-		if *update {
-			if err := os.WriteFile(golden, []byte(err.Error()+"\n"), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, readErr := os.ReadFile(golden)
-		if readErr != nil || string(want) != err.Error()+"\n" {
-			t.Errorf("%s: got\n%v\nnot\n%s", file, err, want)
-		}
+		golden.Check(t, strings.TrimSuffix(file, ".yaml")+".out", err.Error()+"\n")
 	}
 }
 
