@@ -289,10 +289,5 @@ func exitOf(c record.Class) int {
 }
 
 func anyPlanned(cells []forge.Cell) bool {
-	for _, c := range cells {
-		if c.Err == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(cells, func(c forge.Cell) bool { return c.Err == nil })
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/imgforge/imgforge/internal/forge"
-	"github.com/imgforge/imgforge/internal/plan"
 	"github.com/imgforge/imgforge/internal/report"
 	"github.com/imgforge/imgforge/internal/store"
 )
@@ -101,24 +100,6 @@ func (w *workshop) rank(ctx context.Context, cells []forge.Cell) error {
 	return err
 }
 
-// blobsOf are the files of all plans, once each, and how many cells have none.
-func blobsOf(cells []forge.Cell) (blobs []plan.Blob, unplanned int) {
-	seen := map[string]bool{}
-	for _, c := range cells {
-		if c.Err != nil {
-			unplanned++
-			continue
-		}
-		for _, b := range c.Plan.Blobs() {
-			if !seen[b.SHA256] {
-				seen[b.SHA256] = true
-				blobs = append(blobs, b)
-			}
-		}
-	}
-	return blobs, unplanned
-}
-
 // showMirrors prints a line a mirror, then what each lacks, then what to do.
 func (a *app) showMirrors(r *store.ProbeResult) error {
 	t := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
@@ -142,6 +123,12 @@ func (a *app) showMirrors(r *store.ProbeResult) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	a.adviseMirrors(r)
+	return nil
+}
+
+// adviseMirrors says what each mirror lacks, how much was asked, and what to do.
+func (a *app) adviseMirrors(r *store.ProbeResult) {
 	for _, p := range r.Mirrors {
 		for _, l := range p.Lacks {
 			if len(l.Files) > 0 {
@@ -162,7 +149,6 @@ func (a *app) showMirrors(r *store.ProbeResult) error {
 	} else {
 		fmt.Fprintln(a.stdout, "None of these mirrors is of use here.")
 	}
-	return nil
 }
 
 // some is the first few of many names.

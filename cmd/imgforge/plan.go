@@ -98,6 +98,24 @@ func planCells(in *inputs) []forge.Cell {
 	return out
 }
 
+// blobsOf are the files of all plans, once each, and how many cells have none.
+func blobsOf(cells []forge.Cell) (blobs []plan.Blob, unplanned int) {
+	seen := map[string]bool{}
+	for _, c := range cells {
+		if c.Err != nil {
+			unplanned++
+			continue
+		}
+		for _, b := range c.Plan.Blobs() {
+			if !seen[b.SHA256] {
+				seen[b.SHA256] = true
+				blobs = append(blobs, b)
+			}
+		}
+	}
+	return blobs, unplanned
+}
+
 // planned are the cells of all matrices of a run.
 type planned struct {
 	all   []*inputs

@@ -67,18 +67,7 @@ func (r *run) sources(p *Profile, w wanted) (out []source, why string) {
 		}
 	}
 	if w.archive != "" {
-		base := p.Archives[w.archive]
-		if base == "" {
-			return nil, lacks(p, w.archive, "has no "+w.archive+" archive")
-		}
-		if strings.Contains(base, dateSlot) {
-			if r.snapshot.IsZero() {
-				return nil, "keeps archives by date, and none is known"
-			}
-			base = strings.ReplaceAll(base, dateSlot, snapshotID(r.snapshot))
-		}
-		u, err := archiveURL(base, w.path)
-		return []source{{place{p, redact(base)}, func(context.Context) (*url.URL, error) { return u, err }}}, ""
+		return r.archiveSources(p, w)
 	}
 	listings, about, why := p.Indexes, "pypi", "has no Python index"
 	if w.cuda != "" {
@@ -104,6 +93,22 @@ func (r *run) sources(p *Profile, w wanted) (out []source, why string) {
 		return nil, lacks(p, about, why)
 	}
 	return out, ""
+}
+
+// archiveSources are the place of a .deb, which a mirror may keep by date.
+func (r *run) archiveSources(p *Profile, w wanted) (out []source, why string) {
+	base := p.Archives[w.archive]
+	if base == "" {
+		return nil, lacks(p, w.archive, "has no "+w.archive+" archive")
+	}
+	if strings.Contains(base, dateSlot) {
+		if r.snapshot.IsZero() {
+			return nil, "keeps archives by date, and none is known"
+		}
+		base = strings.ReplaceAll(base, dateSlot, snapshotID(r.snapshot))
+	}
+	u, err := archiveURL(base, w.path)
+	return []source{{place{p, redact(base)}, func(context.Context) (*url.URL, error) { return u, err }}}, ""
 }
 
 // lone is the one place that a profile's File names.
