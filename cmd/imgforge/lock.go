@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -188,14 +186,16 @@ func (a *app) lock(ctx context.Context, f *lockFlags, in *inputs) error {
 	if err := a.showLocked(f, in, next, &q, result); err != nil {
 		return err
 	}
+	return unresolved(result.Failures)
+}
+
+// unresolved is the error of needs that have no answer.
+func unresolved(failures []resolve.Failure) error {
 	var bad diag.List
-	for _, fail := range result.Failures {
+	for _, fail := range failures {
 		bad.AddErr(fail.Need.Pos, fail.Err)
 	}
-	if err := bad.Err(); err != nil {
-		return infra(err)
-	}
-	return nil
+	return orInfra(bad.Err())
 }
 
 // changeOf turns resolve's answers into what the lock takes in. A base that was
@@ -214,74 +214,4 @@ func changeOf(r *resolve.Result) lock.Change {
 		}
 	}
 	return c
-}
-
-// resolve asks the solvers, in containers, on the engine.
-func (a *app) resolve(ctx context.Context, f *lockFlags, in *inputs, ask []lock.Need) (*resolve.Result, error) {
-	display, err := newDisplay(a.stderr, f.progress)
-	if err != nil {
-		return nil, err
-	}
-	defer display.close()
-	work, err := a.openWorkshop(ctx, &f.engine, in, display)
-	if err != nil {
-		return nil, err
-	}
-	t := display.begin(fmt.Sprintf("resolve %d sets", len(ask)))
-	r := &resolve.Resolver{
-		Fetcher:  work.metadata(),
-		Runner:   work.runner(),
-		Platform: work.builder.Platform(),
-		Runs:     work.builder.Runs,
-		Images:   finder{in.images},
-		Bases:    lockedBases(in.all, in.lock),
-		Path:     work.store.Path,
-		Indexes:  work.indexes(),
-		NoIndex:  work.fetcher.NoIndex(),
-		Size:     work.fetcher.Size,
-		CA:       a.caBundle(),
-		Proxy:    a.proxies(),
-		Now:      time.Now,
-		Progress: func(text string) { t.say("%s", text) },
-	}
-	result, err := r.Resolve(ctx, ask)
-	t.end(err)
-	if cerr := work.close(); err == nil && cerr != nil {
-		err = cerr
-	}
-	if err != nil {
-		return nil, infra(err)
-	}
-	return result, nil
-}
-
-// caBundle is the PEM bundle this machine's tools are told to trust, if any: a
-// container has none of its own, and a company's proxy may need a private one.
-func (a *app) caBundle() []byte {
-	told, _ := a.environment().CAFile()
-	for _, path := range []string{
-		told, "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
-	} {
-		if path == "" {
-			continue
-		}
-		if data, err := os.ReadFile(path); err == nil {
-			return data
-		}
-	}
-	return nil
-}
-
-// proxies are this machine's proxy settings, by lower-case name.
-func (a *app) proxies() map[string]string {
-	out := map[string]string{}
-	for _, name := range []string{"http_proxy", "https_proxy", "no_proxy", "all_proxy", "ftp_proxy"} {
-		for _, spelling := range []string{name, strings.ToUpper(name)} {
-			if value := a.env[spelling]; value != "" {
-				out[name] = value
-				break
-			}
-		}
-	}
-	return out
 }
