@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -97,35 +96,32 @@ func (p *planned) wanted(in *inputs, has func(plan.Blob) bool) []plan.Blob {
 func (out *contacts) bases(in *inputs, missing []plan.Blob) {
 	said := map[string]bool{}
 	for _, cell := range in.cells {
-		var reference, host, origin string
+		var host string
+		var mine func(plan.Blob) bool
 		switch b := cell.Base; {
 		case b.Image != nil:
-			reference = b.Image.Ref.Value
+			reference := b.Image.Ref.Value
 			ref, err := name.ParseReference(reference)
 			if err != nil {
 				continue // the matrix has refused it
 			}
-			host, origin = ref.Context().RegistryStr(), "image:"
+			out.base(reference)
+			host = ref.Context().RegistryStr()
+			mine = func(b plan.Blob) bool { return b.Origin == plan.ImageOrigin(reference) }
 		case b.Rootfs != nil:
 			u, err := url.Parse(b.Rootfs.URL.Value)
 			if err != nil || u.Host == "" {
 				continue // a file
 			}
-			host, origin = u.Host, "rootfs:"
+			host = u.Host
+			sum := b.Rootfs.SHA256.Value
+			mine = func(b plan.Blob) bool { return b.SHA256 == sum }
 		default:
 			continue
 		}
-		if reference != "" {
-			i := slices.IndexFunc(out.Images, func(u imageUse) bool { return u.Reference == reference })
-			if i < 0 {
-				i = len(out.Images)
-				out.Images = append(out.Images, imageUse{Reference: reference, For: "base"})
-			}
-			out.Images[i].Cells++
-		}
 		c := store.Contact{Host: host, For: "base " + cell.BaseName, First: true}
 		for _, b := range missing {
-			if strings.HasPrefix(b.Origin, origin) && (origin == "rootfs:" || ofRepository(reference, b.Origin)) {
+			if mine(b) {
 				c.Files++
 				c.Bytes += b.Size
 			}
@@ -137,10 +133,14 @@ func (out *contacts) bases(in *inputs, missing []plan.Blob) {
 	}
 }
 
-// ofRepository tells whether a part of an image is of the reference's repository.
-func ofRepository(reference, origin string) bool {
-	return strings.HasPrefix(reference, strings.TrimPrefix(origin, "image:")+":") ||
-		strings.HasPrefix(reference, strings.TrimPrefix(origin, "image:")+"@")
+// base counts one more cell on an image.
+func (out *contacts) base(reference string) {
+	i := slices.IndexFunc(out.Images, func(u imageUse) bool { return u.Reference == reference })
+	if i < 0 {
+		i = len(out.Images)
+		out.Images = append(out.Images, imageUse{Reference: reference, For: "base"})
+	}
+	out.Images[i].Cells++
 }
 
 func (a *app) printHosts(out contacts, missing int) error {
