@@ -35,7 +35,7 @@ func parseRegistryMirrors(settings []string) (map[string][]string, error) {
 // basePlaces are where the cells' bases lie: the URL that a rootfs names, and the
 // registries of images.
 func basePlaces(cells []matrix.Cell, client *registry.Client) ([]store.Profile, error) {
-	tarballs := map[string]string{} // by sha256
+	tarballs := map[string]string{} // URLs by sha256
 	var out []store.Profile
 	known := map[string]bool{}
 	for _, c := range cells {
@@ -58,14 +58,28 @@ func basePlaces(cells []matrix.Cell, client *registry.Client) ([]store.Profile, 
 		}
 	}
 	if len(tarballs) > 0 {
-		files := http.DefaultTransport.(*http.Transport).Clone()
-		files.RegisterProtocol("file", http.NewFileTransport(http.Dir("/")))
-		out = append(out, store.Profile{
-			Name: "the matrix's url", AnyHost: true, Client: &http.Client{Transport: files},
-			File: func(b plan.Blob) string { return tarballs[b.SHA256] },
-		})
+		out = append(out, tarballPlaces(tarballs)...)
 	}
 	return out, nil
+}
+
+// tarballPlaces are the URLs of tarballs, and files of this machine: apart, so that
+// no redirect leads from the one to the other.
+func tarballPlaces(urls map[string]string) []store.Profile {
+	local := &http.Transport{}
+	local.RegisterProtocol("file", http.NewFileTransport(http.Dir("/")))
+	of := func(file bool) func(plan.Blob) string {
+		return func(b plan.Blob) string {
+			if u := urls[b.SHA256]; strings.HasPrefix(u, "file:") == file {
+				return u
+			}
+			return ""
+		}
+	}
+	return []store.Profile{
+		{Name: "the matrix's url", AnyHost: true, File: of(false)},
+		{Name: "the matrix's path", AnyHost: true, File: of(true), Client: &http.Client{Transport: local}},
+	}
 }
 
 // tarballURL is where a rootfs lies; a path is taken from the matrix file.
