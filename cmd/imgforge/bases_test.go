@@ -258,7 +258,7 @@ func TestBasesMadeElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{" compat=/usr/local/cuda-12.1/compat ", " dist=torch==2.4.1 ", " python=/opt/conda/bin/python3.11 ", " os=debian ", "rootfs root.tar.gz tarball "} {
+	for _, want := range []string{" compat=/usr/local/cuda-12.1/compat ", " dist=torch==2.4.1 ", " python=/opt/conda/bin/python3.11 ", " os=debian ", "rootfs tarball_root.tar.gz tarball "} {
 		if !strings.Contains(string(locked), want) {
 			t.Errorf("the lock has no %q", want)
 		}

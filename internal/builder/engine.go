@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -111,7 +112,7 @@ func (e *Engine) spawn(dir, buildkitd, runc string) error {
 		return fmt.Errorf("cannot write the engine's log: %w", err)
 	}
 	e.cmd = exec.Command("sh", "-c", `mount -t proc proc /proc && exec "$@"`, "sh", buildkitd, "--config", config)
-	e.cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
+	e.cmd.Env = slices.Concat(collector, os.Environ(), []string{"TMPDIR=" + tmp})
 	e.cmd.Stdout, e.cmd.Stderr = log, log
 	e.cmd.SysProcAttr = &syscall.SysProcAttr{
 		Setpgid:      true,            // Ctrl-C is ours to pass on
@@ -246,6 +247,10 @@ func (e *Engine) KeepBudget(ctx context.Context) error {
 	_, err := PruneCache(ctx, e.Addr, e.budget)
 	return err
 }
+
+// collector has the engine collect garbage less often: packing layers makes much of
+// it and keeps little. What the environment says of it comes later and wins.
+var collector = []string{"GOGC=400", "GOMEMLIMIT=1GiB"}
 
 // Close stops the child, politely and then not, and gives the directory back.
 func (e *Engine) Close() error {

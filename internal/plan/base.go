@@ -248,6 +248,15 @@ func twoCuDNN(cell matrix.Cell, wheels []Blob, bad *diag.List) {
 		cell.BaseName, strings.Join(f.CuDNN, ", "), cell.Tag, cell.Python)
 }
 
+// sameTarball holds the locked tarball to the sha256 that the matrix names.
+func sameTarball(cell matrix.Cell, picked []Blob, stale *diag.List) {
+	f := cell.Base.Rootfs
+	if f == nil || len(picked) == 0 || picked[0].SHA256 == f.SHA256.Value {
+		return
+	}
+	stale.Add(f.SHA256.Pos, relock, "the lock has another tarball for base %s", cell.BaseName)
+}
+
 // setBase puts the locked base into the plan.
 func (p *Plan) setBase(cell matrix.Cell, picked []Blob) {
 	facts := cell.Base.Facts

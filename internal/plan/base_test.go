@@ -215,3 +215,45 @@ func TestCuDNNOfDebs(t *testing.T) {
 	alone := with(t, "cudnn")
 	mustMake(t, alone, set, lockFor(t, []matrix.Cell{alone}, set))
 }
+
+// Two bases may have tarballs of one name; each is its own, and is the one that
+// the matrix names by its sha256.
+func TestTarballs(t *testing.T) {
+	_, set := shipped(t)
+	cells, _ := shipped(t)
+	one := cellOf(t, cells, "12.1", "2.4.1", "525.60.13")
+	two := one
+	locked := &lock.File{}
+	for i, cell := range []*matrix.Cell{&one, &two} {
+		name := []string{"one", "two"}[i]
+		sum := strings.TrimPrefix(hashOf(name), "sha256:")
+		cell.BaseName, cell.Tag = name, name
+		cell.Base = matrix.Base{Rootfs: &matrix.Rootfs{
+			URL:    diag.Str{Value: "https://" + name + ".example/root.tar.gz"},
+			SHA256: diag.Str{Value: sum, Pos: diag.Pos{File: "m.yaml", Line: 5 + i, Col: 9}},
+		}}
+		base := baseRequest(*cell).Set()
+		facts := debianFacts()
+		locked = locked.With(lock.Change{Sets: map[string][]lock.Entry{base: append(facts.Entries(base),
+			lock.Entry{Kind: lock.Rootfs, Key: name + "_root.tar.gz", Value: name, Size: 7, Hash: "sha256:" + sum})}})
+	}
+	cells, misfits := Inspect([]matrix.Cell{one, two}, locked)
+	if len(misfits) > 0 {
+		t.Fatal(misfits)
+	}
+	all := lockFor(t, cells, set)
+	for _, c := range cells {
+		all.Drop(baseRequest(c).Set())
+	}
+	all.Put(locked.Entries...)
+	for _, c := range cells {
+		p := mustMake(t, c, set, all)
+		if p.Rootfs == nil || p.Rootfs.Name != "root.tar.gz" || p.Rootfs.SHA256 != c.Base.Rootfs.SHA256.Value {
+			t.Errorf("%s: %+v", c.Tag, p.Rootfs)
+		}
+	}
+	all.Put(lock.Entry{Kind: lock.Rootfs, Key: "two_root.tar.gz", Value: "two", Size: 7, Hash: hashOf("other")})
+	if _, err := Make(cells[1], set, all); err == nil || !strings.Contains(err.Error(), "m.yaml:6:9: the lock has another tarball for base two") {
+		t.Errorf("another tarball in the lock: %v", err)
+	}
+}

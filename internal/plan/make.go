@@ -31,6 +31,7 @@ func (d *draft) fill(cell matrix.Cell, questions []asked, locked *lock.File) err
 	var stale diag.List
 	picks := pickAll(cell, questions, locked, &stale)
 	fresh(d.list.recipes, locked, &stale)
+	sameTarball(cell, picks["base"], &stale)
 	if err := stale.Err(); err != nil {
 		return fmt.Errorf("%w:\n%w", ErrStale, err)
 	}
@@ -95,8 +96,11 @@ func pickAll(cell matrix.Cell, questions []asked, locked *lock.File, stale *diag
 
 func blobOf(e lock.Entry) Blob {
 	name := e.Key
-	if e.Kind == lock.Deb {
+	switch e.Kind {
+	case lock.Deb:
 		name = e.Value[strings.LastIndexByte(e.Value, '/')+1:]
+	case lock.Rootfs:
+		name = strings.TrimPrefix(e.Key, e.Value+"_")
 	}
 	return Blob{Name: name, Origin: e.Value, SHA256: strings.TrimPrefix(e.Hash, "sha256:"), Size: e.Size}
 }

@@ -52,7 +52,7 @@ func (s *session) files(ctx context.Context, req lock.Request) (blobs []plan.Blo
 	if req.Rootfs != "" {
 		name, sum, _ := strings.Cut(req.Rootfs, "@sha256:")
 		return []plan.Blob{{Name: name, Origin: "rootfs:" + name, SHA256: sum}},
-			[]lock.Entry{{Kind: lock.Rootfs, Key: name, Value: req.Base, Hash: "sha256:" + sum}}, nil, nil
+			[]lock.Entry{{Kind: lock.Rootfs, Key: req.Base + "_" + name, Value: req.Base, Hash: "sha256:" + sum}}, nil, nil
 	}
 	s.say("asking for %s", req.Image)
 	img, err := s.Images.Find(ctx, req.Image, "linux/"+req.Arch)
