@@ -48,14 +48,22 @@ func run(ctx context.Context, env []string, stdin io.Reader, stdout, stderr io.W
 	return codeOf(err)
 }
 
-// login is the name and the password in a URL.
-var login = regexp.MustCompile(`://[^/@\s"]+@`)
+// login is the name and the password in a URL, or before a registry's name. A digest
+// after it makes it a reference: debian:12@sha256:...
+var login = regexp.MustCompile(`(://|[^/@:\s"]+:)[^/@:\s"]+(:[^/@\s"]*)?@(sha\d+:)?`)
 
 // hideLogins covers names and passwords in what is printed, such as a line of a
 // file of mirrors. Columns stay where they are.
 func hideLogins(text []byte) []byte {
 	return login.ReplaceAllFunc(text, func(m []byte) []byte {
-		return fmt.Appendf(nil, "://%s@", strings.Repeat("*", utf8.RuneCount(m)-len("://@")))
+		if bytes.HasSuffix(m, []byte(":")) {
+			return m
+		}
+		scheme := ""
+		if bytes.HasPrefix(m, []byte("://")) {
+			scheme = "://"
+		}
+		return fmt.Appendf(nil, "%s%s@", scheme, strings.Repeat("*", utf8.RuneCount(m)-len(scheme)-1))
 	})
 }
 

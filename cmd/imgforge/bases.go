@@ -24,6 +24,9 @@ func parseRegistryMirrors(settings []string) (map[string][]string, error) {
 	out := map[string][]string{}
 	for _, s := range settings {
 		host, mirror, ok := strings.Cut(s, "=")
+		if registry.Secret(mirror + "/") {
+			return nil, fmt.Errorf("--registry-mirror: %w", registry.ErrPassword)
+		}
 		if !ok || host == "" || mirror == "" || strings.Contains(s, "://") {
 			return nil, fmt.Errorf("--registry-mirror %q must be REGISTRY=HOST[/PREFIX], such as docker.io=hub.example.cn", s)
 		}

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
 
 	"github.com/imgforge/imgforge/internal/builder"
 	"github.com/imgforge/imgforge/internal/forge"
 	"github.com/imgforge/imgforge/internal/plan"
 	"github.com/imgforge/imgforge/internal/record"
+	"github.com/imgforge/imgforge/internal/registry"
 	"github.com/imgforge/imgforge/internal/report"
 )
 
@@ -93,7 +93,9 @@ func checkPush(repository string) error {
 	if repository == "" {
 		return nil
 	}
-	if _, err := name.NewRepository(repository); err != nil {
+	if _, err := registry.Repository(repository); errors.Is(err, registry.ErrPassword) {
+		return fmt.Errorf("--push: %w", err)
+	} else if err != nil {
 		return fmt.Errorf("--push %q: %w; name a repository without a tag: images are pushed by digest", repository, err)
 	}
 	return nil

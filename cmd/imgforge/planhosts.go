@@ -11,6 +11,7 @@ import (
 
 	"github.com/imgforge/imgforge/internal/forge"
 	"github.com/imgforge/imgforge/internal/plan"
+	"github.com/imgforge/imgforge/internal/registry"
 	"github.com/imgforge/imgforge/internal/report"
 	"github.com/imgforge/imgforge/internal/store"
 )
@@ -41,7 +42,7 @@ func (a *app) showHosts(f *planFlags, p *planned) error {
 		out.bases(in, want)
 	}
 	if f.push != "" {
-		repo, err := name.NewRepository(f.push)
+		repo, err := registry.Repository(f.push)
 		if err != nil {
 			return err
 		}

@@ -161,6 +161,9 @@ func checkTo(to, repository string, isRegistry bool) error {
 	case to == "":
 		return errors.New("--to is missing; " + help)
 	case isRegistry:
+		if registry.Secret(repository) {
+			return fmt.Errorf("--to: %w", registry.ErrPassword)
+		}
 		if _, err := name.NewRepository(repository, name.StrictValidation); err != nil {
 			return fmt.Errorf("--to %q: %w; %s, without a tag", to, err, help)
 		}

@@ -127,6 +127,10 @@ func (r *reader) image(n *yaml.Node) *Image {
 	if i.Ref.Value == "" {
 		return i
 	}
+	if host, _, _ := strings.Cut(i.Ref.Value, "/"); strings.Contains(host, "@") && strings.Contains(i.Ref.Value, "/") {
+		r.Bad.Add(i.Ref.Pos, "log in with `docker login` and leave them out", "the registry's name holds a user or password")
+		return i
+	}
 	named, err := reference.ParseNormalizedNamed(i.Ref.Value)
 	if err != nil {
 		r.Bad.Add(i.Ref.Pos, "such as nvidia/cuda:12.1.1-base-ubuntu22.04", "image %q is no reference: %s", i.Ref.Value, err)

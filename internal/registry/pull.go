@@ -170,7 +170,7 @@ type Place struct {
 
 // Places are where the blobs of a repository may be had, mirrors first.
 func (c *Client) Places(repository string) ([]Place, error) {
-	repo, err := name.NewRepository(repository)
+	repo, err := Repository(repository)
 	if err != nil {
 		return nil, err
 	}

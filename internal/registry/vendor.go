@@ -82,7 +82,7 @@ func tagOf(files []File) string {
 }
 
 func (c *Client) keeper(repository string) (*keeper, error) {
-	repo, err := name.NewRepository(repository)
+	repo, err := Repository(repository)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func (l *fileLayer) Uncompressed() (io.ReadCloser, error) {
 
 // Kept returns where a repository that Keep filled has a blob.
 func Kept(repository string) (func(sha256 string) string, error) {
-	repo, err := name.NewRepository(repository)
+	repo, err := Repository(repository)
 	if err != nil {
 		return nil, err
 	}
