@@ -284,7 +284,7 @@ func exitOf(c record.Class) int {
 	switch c {
 	case record.ClassPlan:
 		return exitInput
-	case record.ClassBuild:
+	case record.ClassBuild, record.ClassSmoke:
 		return exitCheck
 	}
 	return exitInfra

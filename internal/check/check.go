@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/imgforge/imgforge/internal/diag"
+	"github.com/imgforge/imgforge/internal/record"
 )
 
 // Kind is where a check runs.
@@ -79,13 +80,10 @@ type Output struct {
 }
 
 // Problem is one thing that is wrong, what it means and what to do.
-type Problem struct {
-	Problem string   `json:"problem"`
-	Meaning string   `json:"meaning,omitempty"`
-	Do      []string `json:"do,omitempty"`
-}
+type Problem = record.Problem
 
-// Result is what a built-in's program prints as its last line, in JSON.
+// Result is what a built-in's program prints as its last line, in JSON, and what
+// every check comes to.
 type Result struct {
 	OK       bool           `json:"ok"`
 	Summary  string         `json:"summary"` // one line

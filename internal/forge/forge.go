@@ -1,4 +1,4 @@
-// Package forge is the order of the stages: plan, fetch, build. It owns the
+// Package forge is the order of the stages: plan, fetch, build, smoke. It owns the
 // interfaces it consumes and what cells run beside each other; every arrow emits
 // one event.
 package forge
@@ -6,8 +6,10 @@ package forge
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
+	"github.com/imgforge/imgforge/internal/check"
 	"github.com/imgforge/imgforge/internal/plan"
 	"github.com/imgforge/imgforge/internal/record"
 )
@@ -20,6 +22,12 @@ type Fetcher interface {
 // Builder builds a plan whose blobs are in the store.
 type Builder interface {
 	Build(ctx context.Context, p *plan.Plan) (Image, error)
+}
+
+// Smoker runs a cell's checks on the image that was built of it. A check that fails is
+// in the record; an error is a check that could not be run.
+type Smoker interface {
+	Smoke(ctx context.Context, cell Cell, image Image) (*record.Smoked, error)
 }
 
 // Image is what a build left behind: each part by digest, with its size.
@@ -41,13 +49,16 @@ type Cell struct {
 	Tag      string
 	Plan     *plan.Plan
 	Warnings []string
-	Err      error // why there is no plan
+	Floor    string        // oldest driver it supports
+	Checks   []check.Check // what its image must pass
+	Err      error         // why there is no plan
 }
 
 // Run is one run over cells.
 type Run struct {
 	Fetcher  Fetcher
 	Builder  Builder
+	Smoker   Smoker                                  // nil: images are built and not tested
 	Refuse   func(context.Context, *plan.Plan) error // why a plan cannot be built here, before anything is fetched; may be nil
 	Jobs     int                                     // cells built at once; at least 1
 	FailFast bool                                    // stop at the first failure
@@ -97,6 +108,7 @@ type outcome struct {
 	fetched *record.Fetched
 	image   *Image
 	seconds float64
+	smoked  *record.Smoked
 	failed  *record.Failed
 }
 
@@ -131,6 +143,15 @@ func (r *Run) cell(ctx context.Context, cell Cell) outcome {
 		return fail(err)
 	}
 	out.image, out.seconds = &image, time.Since(start).Seconds()
+	if r.Smoker == nil {
+		return out
+	}
+	if out.smoked, err = r.Smoker.Smoke(ctx, cell, image); err != nil {
+		return fail(err)
+	}
+	if out.smoked.Verdict() == record.Broken {
+		out.failed = &record.Failed{Class: record.ClassSmoke, Reason: "checks failed: " + strings.Join(out.smoked.Failures(), ", ")}
+	}
 	return out
 }
 
@@ -152,9 +173,19 @@ func (o outcome) events(tag string, seen map[string]bool) []record.Event {
 	if o.fetched != nil {
 		evs = append(evs, record.Event{Cell: tag, Fetched: o.fetched})
 	}
-	if o.failed != nil {
-		return append(evs, record.Event{Cell: tag, Failed: o.failed})
+	if o.image != nil {
+		evs = append(evs, record.Event{Cell: tag, Built: o.built(seen)})
 	}
+	if o.smoked != nil {
+		evs = append(evs, record.Event{Cell: tag, Smoked: o.smoked})
+	}
+	if o.failed != nil {
+		evs = append(evs, record.Event{Cell: tag, Failed: o.failed})
+	}
+	return evs
+}
+
+func (o outcome) built(seen map[string]bool) *record.Built {
 	built := record.Built{Digest: o.image.Digest, Layers: o.image.Layers, Seconds: o.seconds, Pushed: o.image.Pushed}
 	for _, part := range o.image.Parts {
 		built.Size += part.Size
@@ -163,5 +194,5 @@ func (o outcome) events(tag string, seen map[string]bool) []record.Event {
 			built.New += part.Size
 		}
 	}
-	return append(evs, record.Event{Cell: tag, Built: &built})
+	return &built
 }

@@ -91,6 +91,8 @@ func show(events []record.Event) string {
 			fmt.Fprintf(&out, "%s fetched %d files, %d bytes\n", ev.Cell, ev.Fetched.Files, ev.Fetched.Downloaded)
 		case ev.Built != nil:
 			fmt.Fprintf(&out, "%s built %s size %d new %d layers %d %s\n", ev.Cell, ev.Built.Digest, ev.Built.Size, ev.Built.New, ev.Built.Layers, ev.Built.Pushed)
+		case ev.Smoked != nil:
+			fmt.Fprintf(&out, "%s smoked %s: %s\n", ev.Cell, ev.Smoked.Image, ev.Smoked.Verdict())
 		case ev.Failed != nil:
 			fmt.Fprintf(&out, "%s failed %s: %s\n", ev.Cell, ev.Failed.Class, ev.Failed.Reason)
 		}

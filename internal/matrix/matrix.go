@@ -3,6 +3,7 @@
 package matrix
 
 import (
+	"github.com/imgforge/imgforge/internal/check"
 	"github.com/imgforge/imgforge/internal/diag"
 	"github.com/imgforge/imgforge/internal/lock"
 )
@@ -21,7 +22,18 @@ type Matrix struct {
 	Skip     bool       // holes: skip: drop a cell that cannot work, with its reason
 	Tag      diag.Str   // template, such as ${torch}-cuda${cuda}
 	Mirrors  []diag.Str // build mirror profiles, best first
+	Smoke    Smoke
 }
+
+// Smoke is how images are tested before they may be promoted.
+type Smoke struct {
+	GPU    string // what becomes of checks that need a GPU: one of Policies
+	Checks []check.Check
+}
+
+// Policies are what a matrix may say of checks that need a GPU: run them where there
+// is one, fail without one, or leave them out. What was left out is not promoted.
+var Policies = []string{"auto", "require", "skip"}
 
 // Base is a one-of: exactly one of Debian, Rootfs and Image is set.
 type Base struct {

@@ -68,6 +68,7 @@ func Parse(file string, data []byte) (*Matrix, error) {
 	m.Recipes = r.recipes(f["recipes"])
 	m.Tag = r.Scalar(f["tag"], "tag")
 	m.Mirrors = r.Scalars(f["mirrors"], "mirrors")
+	m.Smoke = r.smoke(f["smoke"])
 	r.spread(f["platform"], m)
 	r.checkMissing(top, f)
 	if _, ok := f["axes"]; ok {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/imgforge/imgforge/internal/check"
 	"github.com/imgforge/imgforge/internal/compat"
 	"github.com/imgforge/imgforge/internal/yamlpos"
 )
@@ -32,6 +33,7 @@ var (
 		{Name: "platform", Form: yamlpos.OneOfForm(platforms...), Doc: "The platform of every image; linux/amd64 if left out. It may be an axis instead."},
 		{Name: "recipes", Needed: true, Form: yamlpos.ListForm(yamlpos.AnyForm(yamlpos.ScalarForm(), recipeForm()), 1),
 			Doc: "What is layered, in order: names, or names with a condition."},
+		{Name: "smoke", Form: smokeKeys.Schema(), Doc: "How images are tested before they may be promoted."},
 		{Name: "tag", Needed: true, Form: yamlpos.ScalarForm(), Doc: "Template for each cell's tag, such as ${torch}-cuda${cuda}-driver${driver.major}."},
 		{Name: "version", Needed: true, Form: &jsonschema.Schema{Enum: []any{1, "1"}}, Doc: "The version of this format."},
 	}
@@ -52,6 +54,10 @@ var (
 	imageKeys = yamlpos.Keys{
 		{Name: "components", Form: componentsForm(anyComponents), Doc: "Parts of its distribution's archive; the usual ones if left out."},
 		{Name: "ref", Needed: true, Form: yamlpos.StringForm(`\S`), Doc: "Such as nvidia/cuda:12.1.1-base-ubuntu22.04."},
+	}
+	smokeKeys = yamlpos.Keys{
+		{Name: "checks", Form: check.Form(), Doc: "Checks of every image, beside those of its recipes; one of the same name stands for theirs."},
+		{Name: "gpu", Form: yamlpos.OneOfForm(Policies...), Doc: "What becomes of checks that need a GPU where there is none: auto and skip leave them out, and the image is untested; require fails. skip leaves them out where there is one, too."},
 	}
 	recipeKeys = yamlpos.Keys{
 		{Name: "name", Form: yamlpos.ScalarForm(), Doc: "One recipe."},

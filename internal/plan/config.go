@@ -56,6 +56,10 @@ func configOf(cell matrix.Cell, d *draft, bad *diag.List) Config {
 	return c
 }
 
+// RecipesLabel holds the names of the recipes an image was made with, so that its
+// checks are known without its matrix.
+const RecipesLabel = "io.imgforge.recipes"
+
 // planLabel holds the plan's digest in the image.
 const planLabel = "io.imgforge.plan"
 
@@ -68,6 +72,7 @@ func (p *Plan) labels(cell matrix.Cell, d *draft) map[string]string {
 		"io.imgforge.python":               cell.Python,
 		"io.imgforge.base":                 cell.BaseName,
 		"io.imgforge.driver":               ">=" + cell.Driver,
+		RecipesLabel:                       strings.Join(d.list.all(), " "),
 		"io.imgforge.gpu-archs":            d.archs,
 		"io.imgforge.lock":                 d.lock,
 		"org.opencontainers.image.title":   "imgforge " + cell.Tag,

@@ -74,6 +74,15 @@ type list struct {
 	err     error    // why they do not go together
 }
 
+// all are the names of the recipes.
+func (l *list) all() []string {
+	var names []string
+	for _, rec := range l.recipes {
+		names = append(names, rec.Name)
+	}
+	return names
+}
+
 // key is everything of a cell that its packages and steps depend on.
 type key struct {
 	list                       *list

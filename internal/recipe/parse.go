@@ -6,6 +6,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/imgforge/imgforge/internal/check"
 	"github.com/imgforge/imgforge/internal/diag"
 	"github.com/imgforge/imgforge/internal/yamlpos"
 )
@@ -48,6 +49,7 @@ func (p *parser) recipe(doc *yaml.Node) *Recipe {
 	if len(rec.Cmd) > 0 && rec.Cmd[0] == "" {
 		p.Fail(f["cmd"], "", "cmd has no program")
 	}
+	rec.Checks = check.Reader{Reader: &p.Reader, Template: func(s diag.Str) { skeleton(s, &p.Bad) }, When: p.when}.Checks(f["checks"])
 	for _, port := range p.unique(f["ports"], "ports", p.checkPort) {
 		rec.Ports = append(rec.Ports, port.Value)
 	}
@@ -133,6 +135,15 @@ func (p *parser) run(n *yaml.Node) []Run {
 			step.Command, step.Pos = command.Value, command.Pos
 		}
 		out = append(out, step)
+	}
+	return out
+}
+
+// when reads a condition. Which axes there are is the matrix's to say.
+func (p *parser) when(n *yaml.Node) map[string]diag.Str {
+	out := map[string]diag.Str{}
+	for _, e := range p.Mapping(n, "when") {
+		out[e.Key.Value] = p.Scalar(e.Value, e.Key.Value+" of when")
 	}
 	return out
 }

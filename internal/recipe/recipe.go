@@ -1,6 +1,6 @@
 // Package recipe turns recipe YAML into typed steps: the .debs and wheels to
-// lock, the files to write, the environment to set and the offline commands to
-// run. It knows nothing of cells; templates are expanded by the planner.
+// lock, the files to write, the environment to set, the offline commands to run
+// and the checks that prove it. It knows nothing of cells; templates are expanded by the planner.
 package recipe
 
 import (
@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/imgforge/imgforge/internal/check"
 	"github.com/imgforge/imgforge/internal/diag"
 )
 
@@ -27,7 +28,8 @@ type Recipe struct {
 	Run       []Run
 	Cmd       []string // default command; the last recipe that sets one wins
 	Ports     []string // such as "8888/tcp"
-	Hash      string   // "h1:..." over the YAML and every file the recipe ships
+	Checks    []check.Check
+	Hash      string // "h1:..." over the YAML and every file the recipe ships
 }
 
 // Var is one environment variable.

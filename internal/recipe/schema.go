@@ -3,6 +3,7 @@ package recipe
 import (
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/imgforge/imgforge/internal/check"
 	"github.com/imgforge/imgforge/internal/yamlpos"
 )
 
@@ -28,6 +29,7 @@ var (
 		{Name: "run", Form: yamlpos.ListForm(runKeys.Schema(), 0), Doc: "Commands, run as root, without a network, after all packages and files are in place."},
 		{Name: "cmd", Form: yamlpos.ListForm(yamlpos.StringForm(""), 0), Doc: "The image's default command; the last recipe that has one wins."},
 		{Name: "ports", Form: yamlpos.ListForm(yamlpos.StringForm(portForm.String()), 0), Doc: "Exposed ports, such as 8888/tcp."},
+		{Name: "checks", Form: check.Form(), Doc: "What proves that the recipe works: built-in checks and commands, run on every image that has it."},
 	}
 	runKeys = yamlpos.Keys{
 		{Name: "name", Needed: true, Form: text(), Doc: "What is shown while it runs."},

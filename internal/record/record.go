@@ -11,6 +11,7 @@ const (
 	ClassMirror Class = "mirror" // a byte no mirror could serve
 	ClassBuild  Class = "build"  // a step failed
 	ClassEngine Class = "engine" // the engine was lost, or this machine failed, such as a full disk
+	ClassSmoke  Class = "smoke"  // a check failed
 	ClassPush   Class = "push"   // the registry refused
 	ClassCancel Class = "cancel" // interrupted before it ended
 )
@@ -21,6 +22,7 @@ type Event struct {
 	Planned *Planned `json:"planned,omitempty"`
 	Fetched *Fetched `json:"fetched,omitempty"`
 	Built   *Built   `json:"built,omitempty"`
+	Smoked  *Smoked  `json:"smoked,omitempty"`
 	Failed  *Failed  `json:"failed,omitempty"`
 }
 

@@ -16,7 +16,7 @@ import (
 // Row is how one cell ended.
 type Row struct {
 	Cell     string         `json:"cell"`
-	Status   string         `json:"status"` // built or failed
+	Status   string         `json:"status"` // tested, untested, built (without any test) or failed
 	Digest   string         `json:"digest,omitempty"`
 	Size     int64          `json:"size,omitempty"`
 	New      int64          `json:"new"`
@@ -26,6 +26,7 @@ type Row struct {
 	Plan     string         `json:"plan,omitempty"`
 	Fetched  int64          `json:"downloaded"`
 	Warnings []string       `json:"warnings,omitempty"`
+	Smoked   *record.Smoked `json:"smoked,omitempty"`
 	Failed   *record.Failed `json:"failed,omitempty"`
 }
 
@@ -55,24 +56,37 @@ func (r *Row) add(ev record.Event) {
 		b := ev.Built
 		r.Status, r.Digest, r.Size, r.New = "built", b.Digest, b.Size, b.New
 		r.Layers, r.Seconds, r.Pushed = b.Layers, b.Seconds, b.Pushed
+	case ev.Smoked != nil:
+		r.Smoked, r.Status = ev.Smoked, string(ev.Smoked.Verdict())
 	case ev.Failed != nil:
 		r.Status, r.Failed = "failed", ev.Failed
 	}
 }
 
-// Table prints one line a cell, then the warnings and the reasons of failures.
+// Table prints one line a cell, then its checks, the warnings and the reasons of
+// failures.
 func Table(w io.Writer, rows []Row) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "CELL\tDIGEST\tSIZE\tNEW\tTIME\tSTATUS")
 	for _, r := range rows {
+		status := r.Status
 		if r.Failed != nil {
-			fmt.Fprintf(t, "%s\t-\t-\t-\t-\tfailed (%s)\n", r.Cell, r.Failed.Class)
+			status = fmt.Sprintf("failed (%s)", r.Failed.Class)
+		}
+		if r.Digest == "" {
+			fmt.Fprintf(t, "%s\t-\t-\t-\t-\t%s\n", r.Cell, status)
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Cell, r.Digest, Bytes(r.Size), Bytes(r.New), Seconds(r.Seconds), r.Status)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Cell, r.Digest, Bytes(r.Size), Bytes(r.New), Seconds(r.Seconds), status)
 	}
 	if err := t.Flush(); err != nil {
 		return err
+	}
+	for _, r := range rows {
+		if r.Smoked != nil {
+			fmt.Fprintln(w)
+			Checks(w, r.Cell, r.Smoked)
+		}
 	}
 	Warnings(w, rows)
 	for _, text := range distinct(rows, func(r Row) []string {

@@ -28,6 +28,20 @@ func run() []record.Event {
 		{Cell: "2.2.2-cuda11.8", Planned: &record.Planned{Plan: "sha256:p3", Warnings: warn}},
 		{Cell: "2.2.2-cuda11.8", Fetched: &record.Fetched{Files: 290}},
 		{Cell: "2.2.2-cuda11.8", Failed: &record.Failed{Class: record.ClassBuild, Reason: "recipes/zsh.yaml:28:5: exit code 1"}},
+		{Cell: "2.4.1-cuda12.1", Smoked: &record.Smoked{Image: digest, Runner: "buildkit", Policy: "auto", Seconds: 12.3,
+			Host: record.Host{Driver: "570.86.10", GPUs: []record.GPU{{Name: "NVIDIA H20"}}},
+			Checks: []record.Check{
+				{Name: "two-cuda", Kind: "static", Status: record.CheckPassed, Summary: "one CUDA runtime, one cuDNN", Seconds: 0.2},
+				{Name: "setuid", Kind: "static", Status: record.CheckWarned, Summary: "1 program", Problems: []record.Problem{{Problem: "/usr/bin/at is set-uid"}}},
+				{Name: "torch-cuda", Kind: "gpu", Status: record.CheckPassed, Summary: "right on 1 GPU", Seconds: 8},
+			}, Findings: []record.Finding{{Rule: "floor-unproven", Text: "a pass on driver 570.86.10 shows nothing of the floor 525.60.13"}}}},
+		{Cell: "2.1.2-cuda11.8", Smoked: &record.Smoked{Image: digest, Runner: "podman", Policy: "auto", Seconds: 3,
+			Checks: []record.Check{
+				{Name: "opencv", Kind: "cpu", Status: record.CheckFailed, Summary: "cv2 needs libGL.so.1", Seconds: 1, Problems: []record.Problem{
+					{Problem: "import cv2: libGL.so.1: cannot open", Meaning: "an OpenCV with windows\nis installed", Do: []string{"keep opencv-python-headless alone", "look who pulled it: imgforge lock --why"}}}},
+				{Name: "torch-cuda", Kind: "gpu", Status: record.CheckSkipped, Summary: "no GPU"},
+			}}},
+		{Cell: "2.1.2-cuda11.8", Failed: &record.Failed{Class: record.ClassSmoke, Reason: "checks failed: opencv"}},
 		{Cell: "2.3.1-cuda11.8", Failed: stale},
 		{Cell: "2.3.1-cuda12.1", Failed: stale},
 		{Cell: "2.5.1-cuda11.8", Failed: stale},
@@ -40,6 +54,14 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.Check(t, "testdata/table.out", out.String())
+}
+
+func TestJUnit(t *testing.T) {
+	var out strings.Builder
+	if err := JUnit(&out, Fold(run())); err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, "testdata/junit.xml", out.String())
 }
 
 func TestJSON(t *testing.T) {
@@ -73,7 +95,7 @@ func TestFold(t *testing.T) {
 	if got := strings.Join(order, " "); got != want {
 		t.Errorf("rows are %s", got)
 	}
-	if r := rows[0]; r.Status != "built" || r.Fetched != 3<<30 || r.Plan != "sha256:p1" || r.Failed != nil {
+	if r := rows[0]; r.Status != "tested" || r.Fetched != 3<<30 || r.Plan != "sha256:p1" || r.Failed != nil {
 		t.Errorf("a built cell is %+v", r)
 	}
 	if r := rows[2]; r.Status != "failed" || r.Digest != "" || r.Failed.Class != record.ClassBuild || len(r.Warnings) != 1 {
