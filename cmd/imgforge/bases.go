@@ -27,7 +27,7 @@ func parseRegistryMirrors(settings []string) (map[string][]string, error) {
 		if registry.Secret(mirror + "/") {
 			return nil, fmt.Errorf("--registry-mirror: %w", registry.ErrPassword)
 		}
-		if !ok || host == "" || mirror == "" || strings.Contains(s, "://") {
+		if !ok || host == "" || mirror == "" || strings.Contains(s, "://") || strings.Contains(mirror, "=") {
 			return nil, fmt.Errorf("--registry-mirror %q must be REGISTRY=HOST[/PREFIX], such as docker.io=hub.example.cn", s)
 		}
 		out[host] = append(out[host], mirror)

@@ -50,7 +50,7 @@ func Layers(layers []Layer, env []string) (*Root, error) {
 // readSystem reads os-release.
 func (r *Root) readSystem(t *tree) {
 	release := t.content("etc/os-release")
-	if release == nil {
+	if len(release) == 0 {
 		release = t.content("usr/lib/os-release")
 	}
 	for line := range strings.Lines(string(release)) {
@@ -71,6 +71,9 @@ var pythonName = regexp.MustCompile(`^python(3\.\d+)$`)
 
 // readPython finds the interpreter that PATH leads to, and what it can import.
 func (r *Root) readPython(t *tree) {
+	if ours := t.resolve("opt/venv"); t.nodes[ours].kind != absent {
+		r.Venv = "/opt/venv"
+	}
 	search := r.Env["PATH"]
 	if search == "" {
 		search = defaultPath
@@ -78,8 +81,11 @@ func (r *Root) readPython(t *tree) {
 	for dir := range strings.SplitSeq(search, ":") {
 		for _, name := range []string{"python3", "python"} {
 			found := t.resolve(path.Join(dir, name))
-			if t.nodes[found].kind != file {
+			if n := t.nodes[found]; n.kind != file || !n.exec {
 				continue
+			}
+			if home := path.Dir(t.resolve(dir)); t.nodes[path.Join(home, "pyvenv.cfg")].kind != absent {
+				r.Venv = "/" + home
 			}
 			r.Python, r.PythonVersion = "/"+found, versionOf(t, found)
 			r.System = strings.HasPrefix(found, "usr/bin/") && strings.Contains("\n"+string(r.Status), "\nPackage: "+path.Base(found))

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"io"
 	"reflect"
 	"strings"
@@ -21,7 +22,7 @@ func layer(t testing.TB, paths ...string) Layer {
 	z := gzip.NewWriter(&b)
 	tw := tar.NewWriter(z)
 	for _, p := range paths {
-		h := &tar.Header{Typeflag: tar.TypeReg, Name: p, Mode: 0o644, ModTime: time.Unix(1735689600, 0)}
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: p, Mode: 0o755, ModTime: time.Unix(1735689600, 0)}
 		name, body, _ := strings.Cut(p, "=")
 		if h.Name, h.Size = name, int64(len(body)); strings.HasSuffix(name, "/") {
 			h.Typeflag = tar.TypeDir
@@ -100,6 +101,38 @@ func TestLayers(t *testing.T) {
 			nil,
 			lock.Facts{OS: "ubuntu", Suite: "jammy", Env: map[string]string{}, CUDA: []string{"/usr/local/lib"}},
 		},
+		{
+			"a file and the whiteout of its name, in either order",
+			[]Layer{layer(t, jammy, "usr/local/cuda-11.8/lib64/libcudart.so.11.0", "usr/local/cuda-12.1/lib64/libcudart.so.12"),
+				layer(t, "usr/local/cuda-11.8/lib64/libcudart.so.12", "usr/local/.wh.cuda-11.8", "usr/local/.wh.cuda-12.1", "usr/local/cuda-12.1/include/")},
+			nil,
+			lock.Facts{OS: "ubuntu", Suite: "jammy", Env: map[string]string{}, CUDA: []string{"/usr/local/cuda-11.8"}},
+		},
+		{
+			"a member that goes through a link of a lower layer",
+			[]Layer{layer(t, jammy, "opt/real/", "opt/conda>real"), layer(t, "opt/conda/bin/python3.11", "opt/conda/bin/python3>python3.11")},
+			[]string{"PATH=/opt/conda/bin"},
+			lock.Facts{OS: "ubuntu", Suite: "jammy", Env: map[string]string{"PATH": "/opt/conda/bin"}, Python: "/opt/real/bin/python3.11", PythonVersion: "3.11",
+				Distributions: map[string]string{}},
+		},
+		{
+			"a virtual environment before the system's Python",
+			[]Layer{layer(t, jammy, "usr/bin/python3.10", "app/bin/python3>/usr/bin/python3.10", "app/pyvenv.cfg=home = /usr/bin\n",
+				"app/lib/python3.10/site-packages/torch-2.3.1.dist-info/METADATA")},
+			[]string{"PATH=/app/bin:/usr/bin"},
+			lock.Facts{OS: "ubuntu", Suite: "jammy", Env: map[string]string{"PATH": "/app/bin:/usr/bin"}, Python: "/usr/bin/python3.10", PythonVersion: "3.10",
+				Venv: "/app", Distributions: map[string]string{}},
+		},
+		{
+			"something where our environment goes",
+			[]Layer{layer(t, jammy, "opt/venv/bin/x")}, nil,
+			lock.Facts{OS: "ubuntu", Suite: "jammy", Env: map[string]string{}, Venv: "/opt/venv"},
+		},
+		{
+			"an empty os-release, and a dangling link to Python",
+			[]Layer{layer(t, jammy, "etc/os-release=", "usr/bin/python3>python3.9")}, nil,
+			lock.Facts{OS: "ubuntu", Suite: "jammy", Env: map[string]string{}},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, err := Layers(tc.layers, tc.env)
@@ -127,6 +160,28 @@ func TestRefused(t *testing.T) {
 		if _, err := Layers([]Layer{layer(t, jammy), bad}, nil); err == nil || !strings.Contains(err.Error(), "layer 2 of 2") || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A bomb ends with its member's name, and many whiteouts cost no more than one pass.
+func TestBounds(t *testing.T) {
+	big := strings.Repeat("x", mostOther+1)
+	if _, err := Layers([]Layer{layer(t, "etc/apt/sources.list.d/a.list="+big)}, nil); err == nil || !strings.Contains(err.Error(), "sources.list.d/a.list: ") {
+		t.Errorf("a large file: %v", err)
+	}
+	var many []string
+	for i := range mostKept/mostOther + 1 {
+		many = append(many, fmt.Sprintf("opt/%d/site-packages/torch/version.py=%s", i, big[1:]))
+	}
+	if _, err := Layers([]Layer{layer(t, many...)}, nil); err == nil || !strings.Contains(err.Error(), "version.py: more than") {
+		t.Errorf("many large files: %v", err)
+	}
+	var files, whiteouts []string
+	for i := range 50_000 {
+		files, whiteouts = append(files, fmt.Sprintf("d/%d", i)), append(whiteouts, fmt.Sprintf("d/.wh.%d", i))
+	}
+	if _, err := Layers([]Layer{layer(t, files...), layer(t, whiteouts...)}, nil); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -28,6 +28,7 @@ const (
 
 type node struct {
 	kind   kind
+	exec   bool   // a file that may be run
 	target string // of a link
 	data   []byte // of a file that is read
 }
@@ -37,18 +38,31 @@ type tree struct {
 	nodes  map[string]node
 	order  []string // cached by sorted
 	newest int64    // time of the youngest member, in seconds
+
+	members, kept, unpacked int64 // so far, of all layers
 }
 
-// most bounds a file that is kept in memory; dpkg's status is the largest.
-const most = 64 << 20
+// What one image may hold, in all layers. The largest images in use have a tenth.
+const (
+	mostMembers  = 4_000_000
+	mostUnpacked = 200 << 30 // bytes of tar
+	mostKept     = 128 << 20 // bytes of files that are read
+	mostStatus   = 64 << 20  // of dpkg's status
+	mostOther    = 1 << 20   // of any other file that is read
+)
 
-// wanted tells whether a file's content is read.
-func wanted(p string) bool {
+// wanted is how many bytes of a file are read at most; 0 for one that is not.
+func wanted(p string) int64 {
 	switch p {
-	case "etc/os-release", "usr/lib/os-release", "var/lib/dpkg/status", "etc/apt/sources.list":
-		return true
+	case "var/lib/dpkg/status":
+		return mostStatus
+	case "etc/os-release", "usr/lib/os-release", "etc/apt/sources.list":
+		return mostOther
 	}
-	return path.Dir(p) == "etc/apt/sources.list.d" || strings.HasSuffix(p, "-packages/torch/version.py")
+	if path.Dir(p) == "etc/apt/sources.list.d" || strings.HasSuffix(p, "-packages/torch/version.py") {
+		return mostOther
+	}
+	return 0
 }
 
 // apply puts one layer over those before it.
@@ -64,23 +78,48 @@ func (t *tree) apply(open Layer) error {
 	}
 	defer done()
 	t.order = nil
-	seen := map[string]bool{} // paths of this layer, which its whiteouts spare
-	tr := tar.NewReader(plain)
+	over := overlay{seen: map[string]bool{}, gone: map[string]bool{}, opaque: map[string]bool{}}
+	tr := tar.NewReader(&bounded{plain, &t.unpacked})
 	for {
 		h, err := tr.Next()
 		if errors.Is(err, io.EOF) {
+			t.settle(over)
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if err := t.member(tr, h, seen); err != nil {
+		if t.members++; t.members > mostMembers {
+			return fmt.Errorf("more than %d members in all layers", mostMembers)
+		}
+		if err := t.member(tr, h, over); err != nil {
 			return fmt.Errorf("%s: %w", h.Name, err)
 		}
 	}
 }
 
-func (t *tree) member(r io.Reader, h *tar.Header, seen map[string]bool) error {
+// bounded counts what is read, of all layers, and stops at the most.
+type bounded struct {
+	io.Reader
+	n *int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if *b.n += int64(n); *b.n > mostUnpacked {
+		return n, fmt.Errorf("the layers unpack to more than %d GiB", mostUnpacked>>30)
+	}
+	return n, err
+}
+
+// overlay is what a layer says of those below it, whatever the order it says it in.
+type overlay struct {
+	seen   map[string]bool // its own paths, which its whiteouts spare
+	gone   map[string]bool // paths it removes, with all below them
+	opaque map[string]bool // directories of which it keeps nothing
+}
+
+func (t *tree) member(r io.Reader, h *tar.Header, over overlay) error {
 	p := path.Clean(strings.TrimPrefix(h.Name, "/"))
 	if p == "." {
 		return nil
@@ -88,14 +127,14 @@ func (t *tree) member(r io.Reader, h *tar.Header, seen map[string]bool) error {
 	if p == ".." || strings.HasPrefix(p, "../") {
 		return errors.New("the path leaves the root")
 	}
+	p = t.landing(p)
 	dir, name := path.Split(p)
 	if name == ".wh..wh..opq" {
-		t.remove(dir, seen)
+		over.opaque[path.Clean(dir)] = true
 		return nil
 	}
 	if gone, ok := strings.CutPrefix(name, ".wh."); ok {
-		delete(t.nodes, dir+gone)
-		t.remove(dir+gone+"/", seen)
+		over.gone[dir+gone] = true
 		return nil
 	}
 	t.newest = max(t.newest, h.ModTime.Unix())
@@ -106,33 +145,74 @@ func (t *tree) member(r io.Reader, h *tar.Header, seen map[string]bool) error {
 	case tar.TypeSymlink:
 		n.kind, n.target = link, h.Linkname
 	case tar.TypeLink:
-		n = t.nodes[path.Clean(strings.TrimPrefix(h.Linkname, "/"))]
+		n = t.nodes[t.landing(path.Clean(strings.TrimPrefix(h.Linkname, "/")))]
 	case tar.TypeReg:
-		n.kind = file
-		if wanted(p) {
-			if h.Size > most {
-				return fmt.Errorf("%d bytes, more than the %d that are read", h.Size, most)
-			}
-			data, err := io.ReadAll(r)
-			if err != nil {
-				return err
-			}
-			n.data = data
+		n.kind, n.exec = file, h.Mode&0o111 != 0
+		var err error
+		if n.data, err = t.read(r, p, h.Size); err != nil {
+			return err
 		}
 	}
-	if old := t.nodes[p]; old.kind == directory && n.kind != directory {
-		t.remove(p+"/", seen)
-	}
-	t.nodes[p], seen[p] = n, true
-	for dir := path.Dir(p); dir != "." && t.nodes[dir].kind == absent; dir = path.Dir(dir) {
-		t.nodes[dir], seen[dir] = node{kind: directory}, true // a tar need not name them
+	t.nodes[p], over.seen[p] = n, true
+	for dir := path.Dir(p); dir != "." && (t.nodes[dir].kind == absent || !over.seen[dir]); dir = path.Dir(dir) {
+		if t.nodes[dir].kind == absent {
+			t.nodes[dir] = node{kind: directory} // a tar need not name them
+		}
+		over.seen[dir] = true
 	}
 	return nil
 }
 
-// remove drops what lower layers have below a directory.
-func (t *tree) remove(prefix string, seen map[string]bool) {
-	maps.DeleteFunc(t.nodes, func(p string, _ node) bool { return strings.HasPrefix(p, prefix) && !seen[p] })
+// landing is where a member of a layer comes to lie: links of lower layers that it
+// goes through are followed.
+func (t *tree) landing(p string) string {
+	dir, name := path.Split(p)
+	for at := path.Clean(dir); at != "."; at = path.Dir(at) {
+		if t.nodes[at].kind == link {
+			return path.Join(t.resolve(dir), name)
+		}
+	}
+	return p
+}
+
+// read takes the content of a file that is wanted.
+func (t *tree) read(r io.Reader, p string, size int64) ([]byte, error) {
+	most := wanted(p)
+	switch {
+	case most == 0:
+		return nil, nil
+	case size > most:
+		return nil, fmt.Errorf("%d bytes, more than the %d that are read", size, most)
+	case t.kept+size > mostKept:
+		return nil, fmt.Errorf("more than %d MiB in files that are read", mostKept>>20)
+	}
+	t.kept += size
+	return io.ReadAll(r)
+}
+
+// settle drops what lower layers have and this one removed or replaced.
+func (t *tree) settle(over overlay) {
+	replaced := false
+	for p := range over.seen {
+		replaced = replaced || t.nodes[p].kind != directory
+	}
+	if len(over.gone) == 0 && len(over.opaque) == 0 && !replaced {
+		return
+	}
+	maps.DeleteFunc(t.nodes, func(p string, _ node) bool {
+		if over.seen[p] {
+			return false
+		}
+		if over.gone[p] || over.opaque["."] {
+			return true
+		}
+		for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
+			if over.gone[dir] || over.opaque[dir] || t.nodes[dir].kind != directory {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 func (t *tree) sorted() []string {
@@ -189,7 +269,7 @@ func decompress(r io.Reader) (plain io.Reader, done func(), err error) {
 		z, err := gzip.NewReader(b)
 		return z, func() {}, err
 	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		z, err := zstd.NewReader(b)
+		z, err := zstd.NewReader(b, zstd.WithDecoderMaxWindow(512<<20))
 		if err != nil {
 			return nil, nil, err
 		}

@@ -19,6 +19,7 @@ type Facts struct {
 	Python        string            // path of the first python3 on PATH; empty: none
 	PythonVersion string            // 3.11
 	System        bool              // the Python is dpkg's
+	Venv          string            // a virtual environment that Python is in, or that lies where ours goes
 	TorchCUDA     string            // 12.1: what its torch is built for
 	Distributions map[string]string // that this Python sees: normalized name to version
 	CUDA          []string          // directories of CUDA toolkits or runtimes
@@ -36,7 +37,7 @@ func (f *Facts) Epoch() int64 {
 
 // single are the facts that stand once, lists those that may stand often.
 func (f *Facts) single() map[string]*string {
-	return map[string]*string{"os": &f.OS, "suite": &f.Suite, "python": &f.Python, "python-version": &f.PythonVersion, "torch-cuda": &f.TorchCUDA, "newest": &f.Newest}
+	return map[string]*string{"os": &f.OS, "suite": &f.Suite, "python": &f.Python, "python-version": &f.PythonVersion, "venv": &f.Venv, "torch-cuda": &f.TorchCUDA, "newest": &f.Newest}
 }
 
 func (f *Facts) lists() map[string]*[]string {

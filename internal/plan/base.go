@@ -181,6 +181,9 @@ func judgeBase(cell matrix.Cell) (problems []diag.Problem, warnings []string) {
 	case !ownPython(f) && dist.Python != cell.Python:
 		fail("set python to "+dist.Python+" for this base", "the Python of %s is %s, not %s", f.Suite, dist.Python, cell.Python)
 	}
+	if f.Venv != "" {
+		fail("use a base without it", "it holds a virtual environment, %s: imgforge makes its own in /opt/venv and cannot build on another", f.Venv)
+	}
 	kept := keptTorch(f)
 	if kept != "" && (kept != cell.Torch || f.TorchCUDA != "" && f.TorchCUDA != cell.CUDA) {
 		fail("name that torch and CUDA in its cells, or use a base without torch", "it holds torch %s for CUDA %s, not torch %s for CUDA %s",

@@ -61,6 +61,10 @@ func TestInspectJudges(t *testing.T) {
 			change(condaFacts(), func(f *lock.Facts) { f.PythonVersion = "3.10" }),
 			"its Python is 3.10 (/opt/conda/bin/python3.11), not 3.11; set python to 3.10", "",
 		},
+		"a virtual environment": {
+			change(debianFacts(), func(f *lock.Facts) { f.Venv = "/app" }),
+			"it holds a virtual environment, /app: imgforge makes its own in /opt/venv and cannot build on another; use a base without it", "",
+		},
 		"a torch of the right kind": {condaFacts(), "", ""},
 		"another torch": {
 			change(condaFacts(), func(f *lock.Facts) { f.Distributions = map[string]string{"torch": "2.3.1+cu121"} }),
