@@ -101,6 +101,9 @@ func explain(err error) error {
 	return err
 }
 
+// mostLayers leaves room for those of an image that is made on the base.
+const mostLayers = 80
+
 func describe(img v1.Image, want *v1.Platform) (*Image, error) {
 	raw, err := img.RawManifest()
 	if err != nil {
@@ -125,11 +128,22 @@ func describe(img v1.Image, want *v1.Platform) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
+	switch ids := len(config.RootFS.DiffIDs); {
+	case len(m.Layers) == 0:
+		return nil, errors.New("it has no layers")
+	case len(m.Layers) > mostLayers:
+		return nil, fmt.Errorf("it has %d layers, more than the %d a base may have; squash it, or use what it was made from", len(m.Layers), mostLayers)
+	case ids != len(m.Layers):
+		return nil, fmt.Errorf("its manifest has %d layers and its configuration %d", len(m.Layers), ids)
+	}
 	out := &Image{Manifest: raw, Env: config.Config.Env}
 	out.Parts = []Part{part("manifest", v1.Descriptor{MediaType: mediaType, Digest: digest, Size: int64(len(raw))}), part("config", m.Config)}
 	for _, l := range m.Layers {
 		if !l.MediaType.IsDistributable() || !l.MediaType.IsLayer() {
 			return nil, fmt.Errorf("it has a layer of type %s, which cannot be kept", l.MediaType)
+		}
+		if l.Digest.Algorithm != "sha256" || l.Size <= 0 {
+			return nil, fmt.Errorf("it has a layer %s of %d bytes, which cannot be checked", l.Digest, l.Size)
 		}
 		out.Parts = append(out.Parts, part("layer", l))
 	}

@@ -153,3 +153,38 @@ func TestOtherPlatform(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// What cannot be a base is refused with the reason.
+func TestImagesThatCannotBeBases(t *testing.T) {
+	host := hub(t)
+	image := func(layers int, edit func(*v1.ConfigFile)) v1.Image {
+		img, err := random.Image(10, int64(layers))
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, err := img.ConfigFile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		config = config.DeepCopy()
+		config.OS, config.Architecture = "linux", "amd64"
+		edit(config)
+		if img, err = mutate.ConfigFile(img, config); err != nil {
+			t.Fatal(err)
+		}
+		return img
+	}
+	for want, img := range map[string]v1.Image{
+		"it has no layers":    image(0, func(*v1.ConfigFile) {}),
+		"it has 120 layers, ": image(120, func(*v1.ConfigFile) {}),
+		"its manifest has 2 layers and its configuration 1": image(2, func(c *v1.ConfigFile) { c.RootFS.DiffIDs = c.RootFS.DiffIDs[:1] }),
+		"it is for linux/riscv64, not linux/amd64":          image(1, func(c *v1.ConfigFile) { c.Architecture = "riscv64" }),
+	} {
+		ref := host + "/odd/image:1"
+		write(t, ref, img)
+		_, err := (&Client{}).Resolve(t.Context(), ref, amd64)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v\ndoes not say %q", err, want)
+		}
+	}
+}
