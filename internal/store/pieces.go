@@ -62,6 +62,7 @@ func (d *download) takePieces(ctx context.Context, p place, u *url.URL, resp *ht
 	if err == nil && d.have < first {
 		err = &failure{effect: retry, reason: fmt.Sprintf("a range ended after %d bytes", n), url: redactURL(u)}
 	}
+	_ = resp.Body.Close() // it has a place at its host, which the other ranges of all files wait for
 	<-slots
 	for next := range queue {
 		if err != nil {

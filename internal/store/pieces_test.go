@@ -62,6 +62,33 @@ func TestPieces(t *testing.T) {
 	}
 }
 
+// Large files that begin together share their host's places: the first range of each
+// gives its place back before the file waits for the others.
+func TestLargeFilesShareAHost(t *testing.T) {
+	m := storetest.New(t)
+	f := inSmallPieces(newFetcher(t, mirrorProfile("one", m.URL)))
+	f.PerHost, f.Jobs = 2, 8
+	var blobs []plan.Blob
+	var files [][]byte
+	for n := range 8 {
+		data := content(400_000)
+		data[0] = byte(n)
+		name := fmt.Sprintf("%s.%d", debPath, n)
+		m.Add(name, data)
+		b := debBlob(data)
+		b.Origin += fmt.Sprintf(".%d", n)
+		blobs, files = append(blobs, b), append(files, data)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := f.Fetch(ctx, blobs); err != nil {
+		t.Fatal(err)
+	}
+	for _, data := range files {
+		mustHave(t, f, data)
+	}
+}
+
 // Each fault befalls one range of the middle; the one mirror serves the file.
 func TestPiecesWithFaults(t *testing.T) {
 	data := content(1_000_000)
