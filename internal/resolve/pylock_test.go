@@ -178,7 +178,7 @@ func TestConflictsNameWhoWantsThem(t *testing.T) {
 
 func TestTools(t *testing.T) {
 	for _, use := range []string{"install", "resolve"} {
-		list, err := tools(use, "amd64")
+		list, err := tools(use, "amd64", "3.11")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +189,7 @@ func TestTools(t *testing.T) {
 			}
 		}
 	}
-	if _, err := tools("resolve", "riscv64"); err == nil || !strings.Contains(err.Error(), "no uv for riscv64") {
+	if _, err := tools("resolve", "riscv64", ""); err == nil || !strings.Contains(err.Error(), "no uv for riscv64") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -27,10 +27,11 @@ type tool struct {
 	sha256              string
 	size                int64
 	arch                string // Debian architecture, or "all"
+	python              string // 3.11, or "any"; one for some Pythons only is a help that can be missing
 }
 
-// tools lists what serves a use on an architecture.
-func tools(use, arch string) ([]tool, error) {
+// tools lists what serves a use on an architecture, for a Python.
+func tools(use, arch, python string) ([]tool, error) {
 	rows, err := csv.NewReader(strings.NewReader(toolTable)).ReadAll()
 	if err != nil {
 		return nil, fmt.Errorf("embedded tools.csv: %w", err)
@@ -42,8 +43,8 @@ func tools(use, arch string) ([]tool, error) {
 		if err != nil {
 			return nil, fmt.Errorf("embedded tools.csv: %s: %w", row[3], err)
 		}
-		t := tool{use: row[0], name: row[1], version: row[2], file: row[3], sha256: row[4], size: size, arch: row[6]}
-		if t.use != use {
+		t := tool{use: row[0], name: row[1], version: row[2], file: row[3], sha256: row[4], size: size, arch: row[6], python: row[7]}
+		if t.use != use || t.python != "any" && t.python != python {
 			continue
 		}
 		fits := t.arch == arch || t.arch == "all"
@@ -72,7 +73,7 @@ func (t tool) blob() plan.Blob {
 
 // tools answers a tools need: nothing is to be solved.
 func (s *session) tools(n lock.Need) {
-	pinned, err := tools("install", n.Request.Arch)
+	pinned, err := tools("install", n.Request.Arch, n.Request.Python)
 	if err != nil {
 		s.fail(n, "", err)
 		return

@@ -98,7 +98,7 @@ func (s *session) wheelJob(ctx context.Context, needs []lock.Need, known [][]ind
 	if err != nil {
 		return job, err
 	}
-	pinned, err := tools("resolve", archOf(job.Root.Platform))
+	pinned, err := tools("resolve", archOf(job.Root.Platform), "")
 	if err != nil {
 		return job, err
 	}

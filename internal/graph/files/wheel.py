@@ -202,8 +202,28 @@ def each(wheels, do):
     return done
 
 
+def hasten(scratch):
+    """Inflate with ISA-L where it is among the tools: the same bytes in half the time.
+
+    A wheel with machine code cannot be imported as the archive it is.
+    """
+    for tool in [path for path in sys.path if os.path.basename(path).startswith("isal-")]:
+        sys.path.remove(tool)
+        with zipfile.ZipFile(tool) as archive:
+            archive.extractall(scratch)
+        sys.path.append(scratch)
+        try:
+            from isal import isal_zlib
+        except ImportError:  # of another Python or machine
+            return
+        plain = zipfile._get_decompressor
+        zipfile._get_decompressor = lambda kind: isal_zlib.decompressobj(-15) if kind == zipfile.ZIP_DEFLATED else plain(kind)
+        zipfile.crc32 = isal_zlib.crc32
+
+
 def main(out, epoch, *wheels):
     os.umask(0o022)
+    hasten("/tmp/isal")
     records = each(sorted(wheels), check)
     each(records, lambda path: unpack(path, records[path], out))
     settle(out, int(epoch))

@@ -220,6 +220,44 @@ class Wheels(unittest.TestCase):
         self.assertEqual(self.written(), [])
 
 
+class Haste(unittest.TestCase):
+    """The faster inflate among the tools is used where it can be imported, and not missed where not."""
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp()
+        self.kept = zipfile._get_decompressor, zipfile.crc32, list(sys.path)
+
+    def tearDown(self):
+        zipfile._get_decompressor, zipfile.crc32, sys.path[:] = self.kept
+        for name in ("isal", "isal.isal_zlib"):
+            sys.modules.pop(name, None)
+        shutil.rmtree(self.dir)
+
+    def read(self, module):
+        tool = os.path.join(self.dir, "isal-9-py3-none-any.whl")
+        with zipfile.ZipFile(tool, "w") as archive:
+            archive.writestr("isal/__init__.py", "")
+            archive.writestr("isal/isal_zlib.py", module)
+        some = os.path.join(self.dir, "some.zip")
+        with zipfile.ZipFile(some, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("deflated", b"x" * 100_000)
+            archive.writestr("stored", b"y", zipfile.ZIP_STORED)
+        sys.path.append(tool)
+        wheel.hasten(os.path.join(self.dir, "scratch"))
+        self.assertNotIn(tool, sys.path)
+        with zipfile.ZipFile(some) as archive:
+            return archive.read("deflated") == b"x" * 100_000 and archive.read("stored") == b"y"
+
+    def test_used(self):
+        self.assertTrue(self.read("from zlib import *\nimport zlib\nused = []\n"
+                                  "def decompressobj(bits):\n    used.append(bits)\n    return zlib.decompressobj(bits)\n"))
+        self.assertEqual(sys.modules["isal.isal_zlib"].used, [-15])
+
+    def test_of_another_python(self):
+        self.assertTrue(self.read("raise ImportError('wrong ABI')"))
+        self.assertIs(zipfile._get_decompressor, self.kept[0])
+
+
 if __name__ == "__main__":
     with contextlib.redirect_stdout(io.StringIO()):
         unittest.main(verbosity=0)
