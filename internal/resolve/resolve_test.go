@@ -213,7 +213,7 @@ wheels = [{ url = "https://files.example/numpy-1.26.4-cp311-cp311-linux_x86_64.w
 	want := `base: apt_2.6_amd64 libc6_2.36-9+deb12u1_amd64 python3_3.11.2-1+b1_amd64
 debs: zsh_5.9-4_amd64
 wheels: numpy-1.26.4-cp311-cp311-linux_x86_64.whl
-tools: installer-1.1.0-py3-none-any.whl
+tools: installer-1.1.0-py3-none-any.whl isal-1.9.1-cp311-cp311-manylinux2014_x86_64.manylinux_2_17_x86_64.manylinux_2_28_x86_64.whl
 debs failed: m.yaml:7:3: cannot lock debs/debian12-aaaaaaaa (cell-a): Unable to locate package zsch; is the package in bookworm main?
 debs failed: m.yaml:7:3: cannot lock debs/debian12-aaaaaaaa (cell-a): libc6 2.36-9+deb12u1 would replace the base's 2.36-9; is the package in bookworm main?
 debs failed: m.yaml:7:3: cannot lock debs/debian12-aaaaaaaa (cell-a): apt chose ghost 1 amd64, which no verified index holds; is the package in bookworm main?
