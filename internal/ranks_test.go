@@ -15,10 +15,10 @@ var rank = map[string]float64{
 	"internal/diag": 0, "internal/version": 0, "internal/record": 0, "internal/golden": 0,
 	"internal/compat": 1, "internal/yamlpos": 1, "internal/lock": 1,
 	"internal/check":  1.5,
-	"internal/matrix": 2, "internal/recipe": 2, "internal/inspect": 2,
+	"internal/matrix": 2, "internal/recipe": 2, "internal/inspect": 2, "internal/scan": 2,
 	"internal/plan": 3, "internal/report": 3,
 	"internal/graph": 4, "internal/forge": 4, "internal/rootfs": 4,
-	"internal/resolve": 5, "internal/store": 5, "internal/store/storetest": 5, "internal/builder": 5, "internal/archive": 5, "internal/registry": 5, "internal/imagetest": 5,
+	"internal/resolve": 5, "internal/store": 5, "internal/store/storetest": 5, "internal/builder": 5, "internal/smoke": 5, "internal/archive": 5, "internal/registry": 5, "internal/image": 5.5, "internal/imagetest": 5,
 	"cmd/imgforge": 6, "internal/bench": 6,
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/imgforge/imgforge/internal/check"
 	"github.com/imgforge/imgforge/internal/recipe"
 	"github.com/imgforge/imgforge/recipes"
 )
@@ -44,6 +45,13 @@ func TestNoOrphans(t *testing.T) {
 				used[strings.TrimSpace(from)] = true
 			}
 		}
+	}
+	for _, module := range []string{"result", "diagnosis"} {
+		used["files/checks/"+module+".py"] = true
+	}
+	for _, b := range check.Builtins() {
+		stem := "files/checks/" + strings.ReplaceAll(b.Name, "-", "_")
+		used[stem+".py"], used[stem+".sh"] = true, true
 	}
 	err = fs.WalkDir(recipes.FS, "files", func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && !used[path] {

@@ -89,7 +89,7 @@ Exit codes: 0 done; 1 a step or check failed; 2 bad input or usage;
 	}
 	root.PersistentFlags().StringVar(&a.state, "state", "", "directory for the store and the embedded engine (default $IMGFORGE_STATE, else the user's state directory)")
 	root.AddCommand(a.buildCommand(), a.planCommand(), a.lockCommand(), a.mirrorsCommand(), a.vendorCommand(), a.compatCommand(),
-		a.builderCommand(), a.doctorCommand(), a.schemaCommand(), a.versionCommand())
+		a.smokeCommand(), a.builderCommand(), a.doctorCommand(), a.schemaCommand(), a.versionCommand())
 	return root
 }
 

@@ -105,7 +105,7 @@ func makeElsewhere(t *testing.T) foreign {
 // debianTar is the base layer of the small world.
 func debianTar(t *testing.T) []byte {
 	t.Helper()
-	layers, err := image(t, cellA).Layers()
+	layers, err := cellImage(t, cellA).Layers()
 	if err != nil {
 		t.Fatal(err)
 	}

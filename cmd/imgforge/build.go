@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/imgforge/imgforge/internal/builder"
+	"github.com/imgforge/imgforge/internal/check"
 	"github.com/imgforge/imgforge/internal/forge"
 	"github.com/imgforge/imgforge/internal/plan"
 	"github.com/imgforge/imgforge/internal/record"
@@ -30,6 +31,8 @@ type buildFlags struct {
 	progress string
 	json     bool
 	rank     bool
+	noSmoke  bool
+	smoke    smokeFlags
 
 	out *outputs // what output says
 }
@@ -40,9 +43,13 @@ func (a *app) buildCommand() *cobra.Command {
 		Use:   "build",
 		Short: "Build the cells of a matrix into one OCI layout",
 		Long: `Build every selected cell: fetch what its lock names, verify it, and build it
-on BuildKit with no network inside. All cells share one OCI layout, where each
-blob stands once. The end is a table: cell, digest, size, bytes that no earlier
-cell has, time.
+on BuildKit with no network inside; then run its checks on the image. All cells
+share one OCI layout, where each blob stands once. The end is a table: cell,
+digest, size, bytes that no earlier cell has, time; and a line for each check.
+
+A cell whose checks fail is not tagged in the layout, and the exit code is 1.
+Checks that need a GPU run where the engine has one; else the image is untested,
+or the cell fails: see --gpu.
 
 Without --builder or BUILDKIT_HOST, imgforge runs the buildkitd that lies beside
 it, as a child, which needs root. Elsewhere: unix://, tcp://, ssh://,
@@ -66,6 +73,8 @@ An interrupted build loses nothing: downloads resume and built layers are kept.`
 	flags.IntVarP(&f.jobs, "jobs", "j", 2, "cells built at once")
 	flags.BoolVar(&f.failFast, "fail-fast", false, "stop at the first cell that fails (default: the others go on)")
 	flags.BoolVar(&f.rank, "rank-mirrors", false, "ask the mirrors first, and use the fastest first (see imgforge mirrors)")
+	flags.BoolVar(&f.noSmoke, "no-smoke", false, "build only: run no check, and the images are untested")
+	f.smoke.register(flags)
 	progressFlag(flags, &f.progress)
 	flags.BoolVar(&f.json, "json", false, "print the result as JSON on standard output")
 	return cmd
@@ -82,7 +91,7 @@ func (f *buildFlags) validate() (err error) {
 	if f.out, err = parseOutputs(f.output); err != nil {
 		return err
 	}
-	if err := checkProgress(f.progress); err != nil {
+	if err := errors.Join(checkProgress(f.progress), f.smoke.check()); err != nil {
 		return err
 	}
 	return checkPush(f.push)
@@ -131,7 +140,9 @@ func (a *app) build(ctx context.Context, f *buildFlags) error {
 		}
 	}
 	late = append(late, orInfra(a.archive(ctx, f)), orInfra(f.out.close()))
-	return errors.Join(append([]error{a.finish(f.json, report.Fold(rec.events))}, late...)...)
+	rows := report.Fold(rec.events)
+	late = append(late, f.smoke.writeJUnit(rows))
+	return errors.Join(append([]error{a.finish(f.json, rows)}, late...)...)
 }
 
 // archive writes the archives that were asked for, of all matrices' images.
@@ -151,6 +162,13 @@ func (a *app) archive(ctx context.Context, f *buildFlags) error {
 // after the cells had run.
 func (a *app) buildOne(ctx context.Context, f *buildFlags, in *inputs, rec *recorder) error {
 	cells := planCells(in)
+	var checks []check.Check
+	for _, cell := range cells {
+		checks = append(checks, cell.Checks...)
+	}
+	if err := f.smoke.known(checks); err != nil && anyPlanned(cells) {
+		return err
+	}
 	if !anyPlanned(cells) || ctx.Err() != nil {
 		(&forge.Run{Emit: rec.emit, Classify: classify}).Do(ctx, cells)
 		return nil
@@ -193,21 +211,22 @@ func (a *app) runBuild(ctx context.Context, f *buildFlags, in *inputs, run *forg
 		}
 	}
 	layout := newLayout(f.out.dir)
-	var errs []error
 	emit := run.Emit
 	run.Emit = func(ev record.Event) {
 		emit(ev)
-		if ev.Built != nil {
-			errs = append(errs, layout.add(ev.Cell, ev.Built))
-		}
+		layout.see(ev)
 	}
 	run.Fetcher, run.Builder = forge.Once(work), &cellBuilder{work: work, in: in, flags: f}
+	if !f.noSmoke {
+		run.Smoker = &cellSmoker{cellBuilder: cellBuilder{work: work, in: in, flags: f}}
+	}
 	run.Refuse = func(ctx context.Context, p *plan.Plan) error { return work.builder.Runs(ctx, p.Platform) }
 	run.Jobs, run.FailFast, run.Classify = f.jobs, f.failFast, classify
 	run.Do(ctx, cells)
+	late = layout.settle()
 	f.out.add(in.matrix.Name.Value, layout.added)
 	display.close()
-	if late = errors.Join(append(errs, layout.write(), work.close())...); late != nil {
+	if late = errors.Join(late, layout.write(), work.close()); late != nil {
 		late = infra(late)
 	}
 	return late, nil
@@ -220,10 +239,14 @@ type cellBuilder struct {
 	flags *buildFlags
 }
 
+func (c *cellBuilder) job(p *plan.Plan) builder.Job {
+	return builder.Job{Plan: p, Sources: c.in.sources, Layout: c.flags.out.dir, Push: c.flags.push, Compression: c.flags.compress, Status: c.work.display.status}
+}
+
 // Build is forge's Builder. Files that were damaged in the store are fetched anew,
 // and the build is tried once more.
 func (c *cellBuilder) Build(ctx context.Context, p *plan.Plan) (forge.Image, error) {
-	job := builder.Job{Plan: p, Sources: c.in.sources, Layout: c.flags.out.dir, Push: c.flags.push, Compression: c.flags.compress, Status: c.work.display.status}
+	job := c.job(p)
 	img, err := c.work.builder.Build(ctx, job)
 	if errors.Is(err, builder.ErrDamaged) {
 		if _, serr := c.work.store.Sweep(ctx, p.Blobs()); serr != nil {

@@ -117,7 +117,7 @@ func (p *patient) examine(ctx context.Context) []finding {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	var out []finding
-	for _, c := range checks {
+	for _, c := range looks {
 		for _, f := range c.look(ctx, p) {
 			f.Check = c.name
 			out = append(out, f)

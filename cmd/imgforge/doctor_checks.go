@@ -14,14 +14,14 @@ import (
 	"github.com/imgforge/imgforge/internal/builder"
 )
 
-// check looks at one thing.
-type check struct {
+// look is one thing the doctor looks at.
+type look struct {
 	name string
 	look func(ctx context.Context, p *patient) []finding
 }
 
-// checks are all of them, in the order they are shown.
-var checks = []check{
+// looks are all of them, in the order they are shown.
+var looks = []look{
 	{"matrix", checkMatrix},
 	{"builder", checkRemote},
 	{"root", checkRoot},

@@ -100,8 +100,8 @@ func TestHealthyMachine(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	if len(names) != len(checks) {
-		t.Errorf("%d of %d checks say something: %v", len(names), len(checks), slices.Sorted(maps.Keys(names)))
+	if len(names) != len(looks) {
+		t.Errorf("%d of %d checks say something: %v", len(names), len(looks), slices.Sorted(maps.Keys(names)))
 	}
 	if last := found[len(found)-1]; !strings.Contains(last.What, "runs 2 of 2 cells") {
 		t.Errorf("cells: %q", last.What)

@@ -19,7 +19,7 @@ import (
 // wheel of the test's own at /mnt.
 func inside(t *testing.T) *imagetest.Container {
 	t.Helper()
-	img := image(t, cellA)
+	img := cellImage(t, cellA)
 	mount := t.TempDir()
 	if err := os.CopyFS(mount, os.DirFS(filepath.Join("testdata", "inside"))); err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ var privileged = []string{
 // Nothing but Debian's own programs is setuid, and no file has no owner.
 func TestPrivileges(t *testing.T) {
 	found := map[string]bool{}
-	image(t, cellA).EachFile(t, func(_ int, h *tar.Header, _ io.Reader) {
+	cellImage(t, cellA).EachFile(t, func(_ int, h *tar.Header, _ io.Reader) {
 		mode := h.FileInfo().Mode()
 		if h.Typeflag == tar.TypeReg && mode&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
 			found[h.Name] = true

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,10 +21,31 @@ import (
 // index, sorted by tag, so that equal runs leave equal files.
 type layout struct {
 	dir   string
+	built map[string]*record.Built // by tag
 	added []ocispecs.Descriptor
 }
 
-func newLayout(dir string) *layout { return &layout{dir: dir} }
+func newLayout(dir string) *layout { return &layout{dir: dir, built: map[string]*record.Built{}} }
+
+// see tags what was built; a cell that failed its checks afterwards is not tagged, and
+// a tag that stands already stays where it is.
+func (l *layout) see(ev record.Event) {
+	switch {
+	case ev.Built != nil:
+		l.built[ev.Cell] = ev.Built
+	case ev.Failed != nil:
+		delete(l.built, ev.Cell)
+	}
+}
+
+// settle tags what was built and did not fail.
+func (l *layout) settle() error {
+	var errs []error
+	for _, tag := range slices.Sorted(maps.Keys(l.built)) {
+		errs = append(errs, l.add(tag, l.built[tag]))
+	}
+	return errors.Join(errs...)
+}
 
 // add tags a built image.
 func (l *layout) add(tag string, b *record.Built) error {

@@ -119,7 +119,7 @@ func TestManifests(t *testing.T) {
 
 // What the image says of itself, where tools look for it.
 func TestMetadata(t *testing.T) {
-	img := image(t, cellC)
+	img := cellImage(t, cellC)
 	labels := img.Config.Config.Labels
 	created := img.Config.Created.UTC().Format(time.RFC3339)
 	for name, want := range map[string]string{
@@ -156,7 +156,7 @@ func TestMetadata(t *testing.T) {
 
 // Cells share every layer but those that must differ.
 func TestSharedLayers(t *testing.T) {
-	a, b, c := image(t, cellA), image(t, cellB), image(t, cellC)
+	a, b, c := cellImage(t, cellA), cellImage(t, cellB), cellImage(t, cellC)
 	if !slices.Equal(a.LayerDigests(), b.LayerDigests()) {
 		t.Errorf("cells that differ in the floor have other layers:\n%v\n%v", a.LayerDigests(), b.LayerDigests())
 	}

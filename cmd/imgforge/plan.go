@@ -93,7 +93,11 @@ func (f *planFlags) validate(chosen bool) error {
 func planCells(in *inputs) []forge.Cell {
 	out := make([]forge.Cell, len(in.cells))
 	for i, made := range plan.All(in.cells, in.recipes, in.lock) {
-		out[i] = forge.Cell{Tag: in.cells[i].Tag, Plan: made.Plan, Warnings: in.cells[i].Warnings, Err: made.Err}
+		cell := in.cells[i]
+		out[i] = forge.Cell{Tag: cell.Tag, Plan: made.Plan, Warnings: cell.Warnings, Floor: cell.Driver, Err: made.Err}
+		if made.Err == nil {
+			out[i].Checks, out[i].Err = plan.Checks(cell, in.recipes, in.matrix.Smoke)
+		}
 	}
 	return out
 }

@@ -27,6 +27,7 @@ type world struct {
 	matrix, lock string
 	recipes      []string
 	state, dist  string
+	smoke        bool // builds run the checks too
 }
 
 // args are a command with the world's own flags.
@@ -37,6 +38,9 @@ func (w world) args(command string, more ...string) []string {
 	}
 	if command == "build" {
 		out = append(out, "--output", w.dist, "--progress", "plain")
+		if !w.smoke {
+			out = append(out, "--no-smoke")
+		}
 	}
 	return append(out, more...)
 }
@@ -91,8 +95,8 @@ func digests(rows []report.Row) map[string]string {
 	return out
 }
 
-// image is a built cell of the small world.
-func image(t *testing.T, tag string) *imagetest.Image {
+// cellImage is a built cell of the small world.
+func cellImage(t *testing.T, tag string) *imagetest.Image {
 	t.Helper()
 	w, _ := built(t)
 	return imagetest.Find(t, imagetest.Open(t, w.dist), tag)

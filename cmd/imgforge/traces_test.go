@@ -137,7 +137,7 @@ func TestNoTraces(t *testing.T) {
 // All that a step can see and keep is the same on every machine; TestColdBuild
 // compares the digests.
 func TestSurroundings(t *testing.T) {
-	img := image(t, cellA)
+	img := cellImage(t, cellA)
 	got := strings.Split(img.File(t, "etc/surroundings"), "\n")
 	slices.Sort(got[:max(0, slices.Index(got, "127.0.0.1\tlocalhost imgforge"))]) // the environment
 	want := []string{

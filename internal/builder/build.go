@@ -149,7 +149,9 @@ type solveArgs struct {
 	platform string // of what is exported; else the engine warns that it is not its own
 	exports  []client.ExportEntry
 	status   chan<- *client.SolveStatus
-	secrets  session.Attachable // may be nil
+	secrets  session.Attachable       // may be nil
+	stores   map[string]content.Store // served beside the blobs, by id
+	devices  []string                 // CDI names that steps may use
 }
 
 // solve runs one build and turns its failure into the step that failed.
@@ -169,6 +171,10 @@ func (b *Builder) solve(ctx context.Context, args solveArgs, build gateway.Build
 	opt := client.SolveOpt{Exports: args.exports, OCIStores: map[string]content.Store{storeID: b.content}, Session: b.attachables()}
 	if args.platform != "" {
 		opt.FrontendAttrs = map[string]string{"platform": args.platform}
+	}
+	maps.Copy(opt.OCIStores, args.stores)
+	for _, name := range args.devices {
+		opt.AllowedEntitlements = append(opt.AllowedEntitlements, "device="+name)
 	}
 	if args.secrets != nil {
 		opt.Session = append(opt.Session, args.secrets)

@@ -33,7 +33,7 @@ type Smoker interface {
 // Image is what a build left behind: each part by digest, with its size.
 type Image struct {
 	Digest string
-	Parts  []Part // manifest, config and layers, in any order
+	Parts  []Part // manifest, config, then layers, base first
 	Layers int
 	Pushed string // repository@digest, when pushed
 }

@@ -41,8 +41,8 @@ func imageConfig(p *plan.Plan, layers []string) ([]byte, error) {
 	return json.Marshal(img)
 }
 
-func platformOf(p *plan.Plan) llb.ConstraintsOpt {
-	if p.Platform == "linux/arm64" {
+func platformOf(platform string) llb.ConstraintsOpt {
+	if platform == "linux/arm64" {
 		return llb.LinuxArm64
 	}
 	return llb.LinuxAmd64

@@ -288,5 +288,10 @@ func parents(p string) []string {
 
 // Marshal turns the graph into a definition for one platform.
 func (g *Graph) Marshal(ctx context.Context, p *plan.Plan) (*llb.Definition, error) {
-	return g.State.Marshal(ctx, platformOf(p))
+	return g.MarshalFor(ctx, p.Platform)
+}
+
+// MarshalFor is Marshal where there is no plan.
+func (g *Graph) MarshalFor(ctx context.Context, platform string) (*llb.Definition, error) {
+	return g.State.Marshal(ctx, platformOf(platform))
 }

@@ -1,0 +1,108 @@
+"""Do the installed distributions fit together?
+
+What `pip check` tells, and what it cannot see: CUDA 11 and CUDA 12 libraries that
+overwrite each other, more than one OpenCV, a torchvision of another build, a triton
+that torch needs and that is not there.
+"""
+
+import re
+from importlib import metadata
+
+from result import Stop, main
+
+OPENCV = {"opencv-python", "opencv-python-headless", "opencv-contrib-python", "opencv-contrib-python-headless"}
+
+
+def normal(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def packaging():
+    """The library that reads requirements: the environment's own, or pip's."""
+    try:
+        from packaging import markers, requirements, version
+    except ImportError:
+        from pip._vendor.packaging import markers, requirements, version
+    return requirements, markers, version
+
+
+def installed():
+    out = {}
+    for dist in metadata.distributions():
+        name = dist.metadata["Name"]
+        if name:
+            out.setdefault(normal(name), dist)
+    return out
+
+
+def requirements_hold(dists, report):
+    """Every requirement of every distribution, extras that others ask for included."""
+    requirements, _, _ = packaging()
+    extras = {name: {""} for name in dists}
+    grew = True
+    while grew:
+        grew = False
+        for name, dist in dists.items():
+            for text in dist.requires or []:
+                req = requirements.Requirement(text)
+                wanted = normal(req.name)
+                if wanted in extras and applies(req, extras[name]) and not req.extras <= extras[wanted]:
+                    extras[wanted] |= req.extras
+                    grew = True
+    for name, dist in sorted(dists.items()):
+        for text in dist.requires or []:
+            req = requirements.Requirement(text)
+            if not applies(req, extras[name]):
+                continue
+            other = dists.get(normal(req.name))
+            if other is None:
+                report.problem(f"{name} {dist.version} requires {req.name}, which is not installed",
+                               "add it to the recipe that lists " + name)
+            elif not req.specifier.contains(other.version, prereleases=True):
+                report.problem(f"{name} {dist.version} requires {req.name}{req.specifier}, and {other.version} is installed",
+                               "see who pulled it: imgforge lock --why " + normal(req.name))
+
+
+def applies(req, extras):
+    return req.marker is None or any(req.marker.evaluate({"extra": extra}) for extra in extras)
+
+
+def blind_spots(dists, report):
+    cuda = sorted({found.group(1) for name in dists for found in [re.match(r"nvidia-.*-(cu1\d)$", name)] if found})
+    if len(cuda) > 1:
+        report.problem("CUDA libraries of " + " and ".join(cuda) + " are installed, and overwrite each other in site-packages/nvidia",
+                       "keep those of torch's CUDA alone")
+    opencv = sorted(OPENCV & set(dists))
+    if len(opencv) > 1:
+        report.problem(", ".join(opencv) + " share the directory cv2/ and overwrite each other", "keep opencv-python-headless alone")
+    torch = dists.get("torch")
+    for name in ("torchvision", "torchaudio"):
+        if torch and name in dists:
+            builds = [local(d.version) for d in (torch, dists[name])]
+            if builds[0] and builds[1] and builds[0] != builds[1]:
+                report.problem(f"{name} {dists[name].version} is built for {builds[1]} and torch {torch.version} for {builds[0]}",
+                               "lock both from one index")
+    if torch and any(re.match(r"triton\b", text) for text in torch.requires or []) and not {"triton", "pytorch-triton"} & set(dists):
+        requirements, _, _ = packaging()
+        if any(applies(requirements.Requirement(t), {""}) for t in torch.requires if t.startswith("triton")):
+            report.problem("torch requires triton, which is not installed: torch.compile fails when it is first used")
+
+
+def local(version):
+    """cu121 of 2.4.1+cu121."""
+    return version.partition("+")[2]
+
+
+def check(options, report):
+    dists = installed()
+    if not dists:
+        report.problem("no distribution is installed", "run the check with the image's own Python")
+        raise Stop
+    requirements_hold(dists, report)
+    blind_spots(dists, report)
+    report.summary = f"{len(dists)} distributions fit together"
+    report.facts["distributions"] = len(dists)
+
+
+if __name__ == "__main__":
+    main(check)
