@@ -19,13 +19,15 @@ const programs = "files/checks"
 var shared = []string{"result", "diagnosis"}
 
 // loader makes the shared modules of texts, and is followed by the program.
-const loader = `import sys, types
+// No module of theirs may come from the directory the program starts in.
+const loader = `import sys
+if sys.path and sys.path[0] == "":
+    del sys.path[0]
+import types
 for _name, _text in %s:
     _module = types.ModuleType(_name)
     sys.modules[_name] = _module
     exec(compile(_text, _name + ".py", "exec"), _module.__dict__)
-if sys.path and sys.path[0] == "":
-    del sys.path[0]
 `
 
 // Program is the command line of a built-in, whole: the image needs no file of ours.

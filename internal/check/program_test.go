@@ -3,7 +3,9 @@ package check
 import (
 	"bytes"
 	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -14,6 +16,12 @@ func TestPrograms(t *testing.T) {
 	missing := []string{"torch-numpy", "opencv", "matplotlib-agg", "jupyter-kernel", "nvidia-smi", "torch-cuda", "torch-compile", "nccl"}
 	with := map[string]map[string]string{"imports": {"distributions": "no-such-distribution"}}
 	missing = append(missing, "imports")
+	hostile := t.TempDir() // the directory it starts in, with modules that must not be taken for Python's own
+	for _, module := range []string{"types", "json", "subprocess", "result", "torch", "numpy", "cv2"} {
+		if err := os.WriteFile(filepath.Join(hostile, module+".py"), []byte("raise SystemExit('hostile')"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	ran := 0
 	for _, b := range Builtins() {
 		if b.Kind == Static {
@@ -35,6 +43,7 @@ func TestPrograms(t *testing.T) {
 				args[0] = "/usr/bin/python3" // Debian's, which has none of what is tested
 			}
 			cmd := exec.Command(args[0], args[1:]...)
+			cmd.Dir = hostile
 			var stdout, stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			err = cmd.Run()
@@ -50,6 +59,9 @@ func TestPrograms(t *testing.T) {
 				if name == b.Name && got.OK {
 					t.Errorf("it passes where there is nothing to test: %+v", got)
 				}
+			}
+			if strings.Contains(stderr.String(), "hostile") {
+				t.Errorf("it runs what lies where it starts:\n%s", stderr.String())
 			}
 			if n := bytes.Count(stdout.Bytes(), []byte("\n")); n != 1 {
 				t.Errorf("%d lines on standard output:\n%s", n, stdout.String())

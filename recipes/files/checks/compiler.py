@@ -1,13 +1,15 @@
 """Does a C extension for this very Python compile and load?"""
 
 import os
+import shlex
 import shutil
-import subprocess
 import sys
 import sysconfig
 import tempfile
 
-from result import Stop, main
+from result import Stop, main, run
+
+DEVEL = "add the recipe devel: a compiler, the headers of libc and those of this very Python"
 
 SOURCE = r"""
 #include <Python.h>
@@ -19,29 +21,36 @@ PyMODINIT_FUNC PyInit_smoke(void) { return PyModule_Create(&module); }
 
 
 def check(options, report):
-    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
-    if not compiler:
-        report.problem("there is no C compiler", "add the recipe devel")
+    compiler = shlex.split(os.environ.get("CC", "")) or [shutil.which("cc") or shutil.which("gcc")]
+    if not compiler[0]:
+        report.problem("there is no C compiler", DEVEL)
+        raise Stop
+    if not shutil.which(compiler[0]):
+        report.problem(f"CC={os.environ['CC']}, and there is no such program", "take CC out of the image's environment, or add the compiler")
         raise Stop
     header = os.path.join(sysconfig.get_path("include"), "Python.h")
     if not os.path.exists(header):
-        report.problem(f"{header} is missing", f"add python{sys.version_info[0]}.{sys.version_info[1]}-dev: the headers of this very Python")
+        report.problem(f"{header} is missing", f"add python{sys.version_info[0]}.{sys.version_info[1]}-dev, as the recipe devel does")
         raise Stop
     with tempfile.TemporaryDirectory() as dir:
         with open(os.path.join(dir, "smoke.c"), "w") as f:
             f.write(SOURCE)
         out = os.path.join(dir, "smoke" + sysconfig.get_config_var("EXT_SUFFIX"))
-        run = subprocess.run([compiler, "-shared", "-fPIC", "-I" + os.path.dirname(header), "-o", out, os.path.join(dir, "smoke.c")],
-                             capture_output=True, text=True, check=False)
-        if run.returncode != 0:
-            report.problem("it does not compile: " + (run.stderr.strip().splitlines() or ["no message"])[0])
+        made = run([*compiler, "-shared", "-fPIC", "-I" + os.path.dirname(header), "-o", out, os.path.join(dir, "smoke.c")])
+        if made.returncode != 0:
+            lines = made.stderr.strip().splitlines() or ["no message"]
+            report.problem("it does not compile: " + next((line for line in lines if "error" in line), lines[0]), DEVEL)
             raise Stop
         sys.path.insert(0, dir)
-        import smoke
+        try:
+            import smoke
+        except ImportError as err:
+            report.problem(f"the extension cannot be loaded: {type(err).__name__}: {err}", DEVEL)
+            raise Stop from err
         if smoke.answer() != 42:
-            report.problem("the extension gives a wrong answer")
-    first = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False).stdout.splitlines()
-    report.summary = (first or [compiler])[0]
+            report.problem("the extension gives a wrong answer", DEVEL)
+    first = run([*compiler, "--version"]).stdout.splitlines()
+    report.summary = (first or compiler)[0]
 
 
 if __name__ == "__main__":

@@ -1,6 +1,9 @@
 """What failures of the driver, CUDA, torch and triton mean, and what to do."""
 
 import re
+import subprocess
+
+from result import Stop, run
 
 START = [
     "docker:     docker run --gpus all ...",
@@ -56,7 +59,7 @@ KNOWN = [
      "the host's NVIDIA kernel module is not loaded", ["on the host: modprobe nvidia, then see dmesg"]),
     (None, r"fallen off the bus|GPU is lost|Unable to determine the device handle",
      "a GPU has stopped answering", ["look at the host's dmesg for Xid errors", "reboot the host; if it comes again, the GPU or its power is at fault"]),
-    (None, r"CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH|undefined symbol: .*cudnn",
+    (None, r"CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH|undefined symbol: .*cudnn|cuDNN version incompatibility",
      "two cuDNNs are mixed: the system's and the one of torch's wheels",
      ["take the system's cuDNN out of the image and out of LD_LIBRARY_PATH"]),
     (999, r"unknown error|incorrectly set up environment",
@@ -81,24 +84,77 @@ SMI = {
 }
 
 
-def diagnose(text, code=None):
-    """(meaning, [what to do]) for an error's code or text, or None."""
+def known(text, code=None):
+    """The row of an error's code or text, or None."""
     if code is None:
         found = re.search(r"[Ee]rror[ :]+(\d+)", text)
         code = int(found.group(1)) if found else None
     by_code = [row for row in KNOWN if code is not None and row[0] == code]
     by_text = [row for row in KNOWN if re.search(row[1], text, re.IGNORECASE)]
-    for _, _, meaning, todo in by_code + by_text:
-        return meaning, todo
-    return None
+    return next(iter(by_code + by_text), None)
 
 
-def explain(report, where, text, code=None):
-    """Add another program's error, with its meaning when it is a known one."""
-    text = str(text).strip()
-    meaning, todo = diagnose(text, code) or ("", ["search for this message together with the driver's version"])
-    first = next((line for line in text.splitlines() if line.strip()), "no message")
-    report.problem(f"{where}: {first}", todo, meaning)
+def diagnose(text, code=None):
+    """(meaning, [what to do]) for an error's code or text, or None."""
+    row = known(text, code)
+    return row and row[2:]
+
+
+SEARCH = "search for this message together with the driver's version"
+
+
+def explain(report, where, text, code=None, todo=SEARCH):
+    """Add another program's error, with its meaning when it is a known one: of its lines
+    the one that is known. todo is for one that is not."""
+    row = known(str(text), code)
+    meaning, todo = row[2:] if row else ("", todo)
+    lines = [line.strip() for line in str(text).splitlines() if line.strip()] or ["no message"]
+    telling = [line for line in lines if row and re.search(row[1], line, re.IGNORECASE)]
+    report.problem(f"{where}: {(telling or lines)[0]}", todo, meaning)
+
+
+def load_torch(report):
+    """Import torch, and say why it cannot be."""
+    try:
+        import torch
+    except Exception as err:
+        text = f"{type(err).__name__}: {err}"
+        if isinstance(err, ModuleNotFoundError) and err.name == "torch":
+            report.problem("import torch: " + text, "add the recipe torch")
+        else:
+            explain(report, "import torch", text, todo="build the image again from its lock")
+        raise Stop from err
+    return torch
+
+
+def start_cuda(torch, report):
+    """Start CUDA, and say why it does not; torch.cuda.is_available() would only say no."""
+    if not torch.version.cuda:
+        report.problem(f"torch {torch.__version__} is built without CUDA", "an index gave its CPU build: lock again")
+        raise Stop
+    try:
+        torch.cuda.init()
+    except Exception as err:
+        explain(report, "torch.cuda.init()", err)
+        raise Stop from err
+    if not torch.cuda.is_available() or torch.cuda.device_count() == 0:
+        explain(report, "torch.cuda", "No CUDA GPUs are available")
+        raise Stop
+
+
+def driver():
+    """The version of the host's driver; empty when nothing tells."""
+    try:
+        found = run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], timeout=60)
+        if found.returncode == 0 and version(found.stdout):
+            return found.stdout.split()[0]
+    except (OSError, subprocess.TimeoutExpired):
+        pass
+    try:
+        with open("/proc/driver/nvidia/version") as f:
+            return re.search(r"\d+(\.\d+)+", f.read()).group(0)
+    except (OSError, AttributeError):
+        return ""
 
 
 def version(text):

@@ -6,6 +6,8 @@ import sys
 
 from result import Stop, main
 
+AGAIN = "build the image again from its lock"
+HERE = "register the kernel with the environment's own Python: see JUPYTER_PATH"
 CELL = r"""
 import json, sys
 out = {"python": sys.prefix, "torch": None, "backend": None}
@@ -24,11 +26,16 @@ print("RESULT" + json.dumps(out))
 """
 
 
-def run(code, seconds):
+def run(code, seconds, report):
     """Start the kernel python3, run a cell in it and return what it printed."""
     from jupyter_client.manager import start_new_kernel
 
-    manager, client = start_new_kernel(kernel_name="python3", startup_timeout=seconds)
+    try:
+        manager, client = start_new_kernel(kernel_name="python3", startup_timeout=seconds)
+    except Exception as err:
+        report.problem(f"{type(err).__name__}: {err}".splitlines()[0], ["add the recipe jupyter, which brings ipykernel and registers it", "see where kernels are looked for: JUPYTER_PATH"],
+                       "the kernel python3 does not start")
+        raise Stop from err
     printed, errors = [], []
 
     def note(message):
@@ -40,6 +47,9 @@ def run(code, seconds):
 
     try:
         client.execute_interactive(code, timeout=seconds, output_hook=note)
+    except Exception as err:
+        report.problem(f"{type(err).__name__}: {err}".splitlines()[0], AGAIN, "the kernel starts and answers no cell")
+        raise Stop from err
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
@@ -62,20 +72,21 @@ def check(options, report):
         raise Stop from err
     if not shutil.which("jupyter-lab"):
         report.problem("there is no jupyter-lab on PATH", "add the recipe jupyter")
-    text, errors = run(CELL, 240)
+    text, errors = run(CELL, 120, report)
     for err in errors:
-        report.problem(f"the cell fails: {err}")
+        report.problem(f"the cell fails: {err}", AGAIN)
     found = [line[6:] for line in text.splitlines() if line.startswith("RESULT")]
+    if not found and not errors:
+        report.problem("the cell printed no result: " + (text.strip().splitlines() or ["nothing"])[-1], AGAIN)
     if not found:
-        report.problem("the cell printed no result: " + (text.strip().splitlines() or ["nothing"])[-1])
         raise Stop
     got = json.loads(found[0])
     if got["python"] != sys.prefix:
         report.problem(f"the kernel runs the Python of {got['python']}, the shell that of {sys.prefix}",
-                       "register the kernel with the environment's own Python: see JUPYTER_PATH")
+                       HERE)
     mine = shell_torch()
     if got["torch"] != mine:
-        report.problem(f"the kernel has torch {got['torch']}, the shell {mine}")
+        report.problem(f"the kernel has torch {got['torch']}, the shell {mine}", HERE)
     if got["backend"] and "inline" not in got["backend"]:
         report.problem(f"matplotlib draws with {got['backend']} in a notebook, not inline", "do not set MPLBACKEND in the image")
     report.summary = f"kernel python3, torch {got['torch'] or 'none'}, jupyter_client {jupyter_client.__version__}"

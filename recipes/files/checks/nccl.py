@@ -4,12 +4,15 @@ One process for each GPU, also where there is one alone: it loads NCCL.
 """
 
 import os
+import re
 import socket
 import subprocess
 import sys
+import tempfile
+import time
 
-from diagnosis import explain
-from result import Stop, main
+from diagnosis import explain, load_torch, start_cuda
+from result import main
 
 RANK = r"""
 import datetime, os, torch, torch.distributed as dist
@@ -18,37 +21,52 @@ torch.cuda.set_device(rank)
 dist.init_process_group("nccl", timeout=datetime.timedelta(seconds=120))
 t = torch.full((1024,), float(rank + 1), device="cuda")
 dist.all_reduce(t)
-assert float(t[0]) == world * (world + 1) / 2 and float(t[-1]) == float(t[0]), t
+want = world * (world + 1) / 2
+if float(t[0]) != want or float(t[-1]) != want:
+    raise SystemExit(f"the sum is {float(t[0])}, not {want}")
 dist.destroy_process_group()
 """
 
 
+def all_ranks(env, count):
+    """Run all ranks and give those that fail: (rank, exit code, what it printed). When one
+    fails the others, which wait for it, are ended."""
+    ranks = []
+    for rank in range(count):
+        said = tempfile.TemporaryFile()
+        ranks.append((subprocess.Popen([sys.executable, "-c", RANK], env=dict(env, RANK=str(rank), LOCAL_RANK=str(rank)),
+                                       cwd="/", stdout=sys.stderr, stderr=said), said))
+    while any(process.poll() is None for process, _ in ranks) and not any(process.poll() for process, _ in ranks):
+        time.sleep(0.05)
+    failed = []
+    for rank, (process, said) in enumerate(ranks):
+        ended = process.poll()
+        process.kill()
+        process.wait()
+        said.seek(0)
+        text = said.read().decode(errors="replace")
+        print(text, file=sys.stderr)
+        if ended:
+            failed.append((rank, ended, text))
+    return failed
+
+
 def check(options, report):
-    try:
-        import torch
-    except Exception as err:
-        report.problem(f"import torch: {type(err).__name__}: {err}".splitlines()[0], "add the recipe torch")
-        raise Stop from err
+    torch = load_torch(report)
     count = torch.cuda.device_count()
     if count == 0:
-        explain(report, "torch.cuda", "No CUDA GPUs are available")
-        raise Stop
+        start_cuda(torch, report)  # says why
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
     env = dict(os.environ, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), WORLD_SIZE=str(count), NCCL_SOCKET_IFNAME="lo")
-    ranks = [subprocess.Popen([sys.executable, "-c", RANK], env=dict(env, RANK=str(rank), LOCAL_RANK=str(rank)),
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for rank in range(count)]
-    for rank, process in enumerate(ranks):
-        said, _ = process.communicate()
-        print(said, file=sys.stderr)
-        if process.returncode != 0:
-            lines = [line for line in said.splitlines() if line.strip()]
-            text = lines[-1] if lines else f"ended with code {process.returncode}"
-            if "shm" in said or "No space left" in said:
-                report.problem(f"rank {rank}: {text}", ["give the container more shared memory: --shm-size=2g, or --ipc=host"])
-            else:
-                explain(report, f"rank {rank}", text)
+    for rank, code, said in all_ranks(env, count):
+        lines = [line for line in said.splitlines() if line.strip()]
+        text = lines[-1] if lines else f"ended with code {code}"
+        if re.search(r"shared memory|/dev/shm|No space left", said):
+            report.problem(f"rank {rank}: {text}", ["give the container more shared memory: --shm-size=2g, or --ipc=host"])
+        else:
+            explain(report, f"rank {rank}", text)
     version = torch.cuda.nccl.version()
     report.summary = f"NCCL {'.'.join(map(str, version)) if isinstance(version, tuple) else version} over {count} GPUs"
     report.facts.update(nccl=str(version), gpus=count)

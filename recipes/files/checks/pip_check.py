@@ -10,6 +10,7 @@ from importlib import metadata
 
 from result import Stop, main
 
+AGAIN = "build the image again from its lock"
 OPENCV = {"opencv-python", "opencv-python-headless", "opencv-contrib-python", "opencv-contrib-python-headless"}
 
 
@@ -17,54 +18,80 @@ def normal(name):
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def packaging():
+def packaging(report):
     """The library that reads requirements: the environment's own, or pip's."""
     try:
-        from packaging import markers, requirements, version
+        from packaging import requirements
     except ImportError:
-        from pip._vendor.packaging import markers, requirements, version
-    return requirements, markers, version
+        try:
+            from pip._vendor.packaging import requirements
+        except ImportError as err:
+            report.problem(f"neither packaging nor pip is installed: {err}", "add the recipe python")
+            raise Stop from err
+    return requirements
 
 
-def installed():
-    out = {}
+def installed(report):
+    """Distributions by name: of those with one name what Python finds first. Two in one
+    directory are one that overwrote the other."""
+    out, places = {}, {}
     for dist in metadata.distributions():
-        name = dist.metadata["Name"]
+        name = normal(dist.metadata["Name"] or "")
         if name:
-            out.setdefault(normal(name), dist)
+            out.setdefault(name, dist)
+            places.setdefault((name, str(dist.locate_file(""))), []).append(dist.version)
+    for (name, place), versions in sorted(places.items()):
+        if len(versions) > 1:
+            report.problem(f"{name} is installed {len(versions)} times in {place}: " + ", ".join(sorted(map(str, versions))), AGAIN, "they overwrite each other")
+    return out
+
+
+def required(dists, report):
+    """(name, distribution, requirement) of all that one may require of another."""
+    read = packaging(report).Requirement
+    out = []
+    for name, dist in sorted(dists.items()):
+        for text in dist.requires or []:
+            try:
+                out.append((name, dist, read(text)))
+            except ValueError:
+                report.problem(f"{name} {dist.version} requires {text!r}, which cannot be read", AGAIN)
     return out
 
 
 def requirements_hold(dists, report):
     """Every requirement of every distribution, extras that others ask for included."""
-    requirements, _, _ = packaging()
+    every = required(dists, report)
     extras = {name: {""} for name in dists}
     grew = True
     while grew:
         grew = False
-        for name, dist in dists.items():
-            for text in dist.requires or []:
-                req = requirements.Requirement(text)
-                wanted = normal(req.name)
-                if wanted in extras and applies(req, extras[name]) and not req.extras <= extras[wanted]:
-                    extras[wanted] |= req.extras
-                    grew = True
-    for name, dist in sorted(dists.items()):
-        for text in dist.requires or []:
-            req = requirements.Requirement(text)
-            if not applies(req, extras[name]):
-                continue
-            other = dists.get(normal(req.name))
-            if other is None:
-                report.problem(f"{name} {dist.version} requires {req.name}, which is not installed",
-                               "add it to the recipe that lists " + name)
-            elif not req.specifier.contains(other.version, prereleases=True):
-                report.problem(f"{name} {dist.version} requires {req.name}{req.specifier}, and {other.version} is installed",
-                               "see who pulled it: imgforge lock --why " + normal(req.name))
+        for name, _, req in every:
+            wanted = normal(req.name)
+            if wanted in extras and applies(req, extras[name]) and not req.extras <= extras[wanted]:
+                extras[wanted] |= req.extras
+                grew = True
+    for name, dist, req in every:
+        if not applies(req, extras[name]):
+            continue
+        other = dists.get(normal(req.name))
+        if other is None:
+            report.problem(f"{name} {dist.version} requires {req.name}, which is not installed",
+                           "add it to the recipe that lists " + name)
+        elif not satisfies(other.version, req):
+            report.problem(f"{name} {dist.version} requires {req.name}{req.specifier}, and {other.version} is installed",
+                           "see who pulled it: imgforge lock --why " + normal(req.name))
 
 
 def applies(req, extras):
     return req.marker is None or any(req.marker.evaluate({"extra": extra}) for extra in extras)
+
+
+def satisfies(version, req):
+    try:
+        return req.specifier.contains(version, prereleases=True)
+    except (ValueError, TypeError):  # it is no version
+        return not req.specifier
 
 
 def blind_spots(dists, report):
@@ -82,10 +109,10 @@ def blind_spots(dists, report):
             if builds[0] and builds[1] and builds[0] != builds[1]:
                 report.problem(f"{name} {dists[name].version} is built for {builds[1]} and torch {torch.version} for {builds[0]}",
                                "lock both from one index")
-    if torch and any(re.match(r"triton\b", text) for text in torch.requires or []) and not {"triton", "pytorch-triton"} & set(dists):
-        requirements, _, _ = packaging()
-        if any(applies(requirements.Requirement(t), {""}) for t in torch.requires if t.startswith("triton")):
-            report.problem("torch requires triton, which is not installed: torch.compile fails when it is first used")
+    read = packaging(report).Requirement
+    wants = [read(text) for text in (torch.requires or []) if re.match(r"triton\b", text)] if torch else []
+    if any(applies(req, {""}) for req in wants) and not {"triton", "pytorch-triton"} & set(dists):
+        report.problem("torch requires triton, which is not installed: torch.compile fails when it is first used", "lock again, and build the image from that lock")
 
 
 def local(version):
@@ -94,7 +121,7 @@ def local(version):
 
 
 def check(options, report):
-    dists = installed()
+    dists = installed(report)
     if not dists:
         report.problem("no distribution is installed", "run the check with the image's own Python")
         raise Stop

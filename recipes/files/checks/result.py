@@ -7,7 +7,10 @@ exception is a problem like any other, never a traceback in place of an answer.
 """
 
 import json
+import math
 import os
+import re
+import subprocess
 import sys
 import traceback
 
@@ -20,7 +23,7 @@ class Report:
 
     def problem(self, what, do=(), meaning=""):
         """Note one thing that is wrong, what it means and what to do."""
-        entry = {"problem": str(what)}
+        entry = {"problem": str(what)[:1000]}
         if meaning:
             entry["meaning"] = meaning
         if do:
@@ -45,20 +48,46 @@ class Stop(Exception):
 
 
 def options(argv, known):
-    """Read --name=value arguments; known maps names to defaults."""
-    out = dict(known)
+    """Read --name=value arguments; known maps names to what reads a value. An option
+    that is empty or left out is None."""
+    out = dict.fromkeys(known)
     for arg in argv:
         name, found, value = arg.partition("=")
         if not found or not name.startswith("--") or name[2:] not in known:
             print(f"wrong argument {arg!r}; options: " + ", ".join(f"--{n}=..." for n in known), file=sys.stderr)
             sys.exit(2)
-        out[name[2:]] = value
+        try:
+            out[name[2:]] = known[name[2:]](value) if value else None
+        except ValueError as err:
+            print(f"wrong argument {arg!r}: {err}", file=sys.stderr)
+            sys.exit(2)
     return out
 
 
 def words(text):
     """A comma-separated list."""
     return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def release(text):
+    """A version of numbers, such as 525.60.13."""
+    if not re.fullmatch(r"\d+(\.\d+)*", text):
+        raise ValueError("that is no version")
+    return text
+
+
+def run(args, **more):
+    """Run a program; what it prints is text whatever it prints."""
+    return subprocess.run(args, capture_output=True, encoding="utf-8", errors="replace", check=False, **more)
+
+
+def plain(value):
+    """A value as JSON can have it: there is no nan in it."""
+    if isinstance(value, dict):
+        return {key: plain(v) for key, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def main(check, known=()):
@@ -77,7 +106,7 @@ def main(check, known=()):
         traceback.print_exc()
         report.problem(f"{type(err).__name__}: {err}".splitlines()[0], meaning=where(err))
     sys.stdout.flush()
-    line = json.dumps(report.answer(), ensure_ascii=True, default=str)
+    line = json.dumps(plain(report.answer()), ensure_ascii=True, default=str)
     os.write(answer, (line + "\n").encode())
     os._exit(0 if not report.problems else 1)  # threads of a library must not hold us up
 

@@ -6,14 +6,15 @@
 
 import re
 
-from diagnosis import explain
-from result import Stop, main
+from diagnosis import explain, load_torch, start_cuda
+from result import main
 
 # Relative errors of a product of two 1024 x 1024 matrices of uniform numbers against
 # float64, in units of the largest entry. float32 without TF32 stays near 1e-6; half
 # types carry 11 and 8 bits. Each bound is some four times what is usual.
 TOLERANCE = {"float32": 5e-6, "float16": 2e-3, "bfloat16": 1.6e-2}
 SIDE = 1024
+WRONG = ["run it again; if it stays, the GPU or its memory is at fault"], "the GPU computes wrongly"
 
 
 def serves(capability, archs):
@@ -28,27 +29,6 @@ def serves(capability, archs):
         if kind == "compute" and (major, minor) <= tuple(capability):
             return True  # PTX runs on everything later
     return False
-
-
-def begin(report):
-    """Import torch and start CUDA; is_available() would only say no."""
-    try:
-        import torch
-    except Exception as err:
-        report.problem(f"import torch: {type(err).__name__}: {err}".splitlines()[0], "add the recipe torch")
-        raise Stop from err
-    if not torch.version.cuda:
-        report.problem(f"torch {torch.__version__} is built without CUDA", "an index gave its CPU build: lock again")
-        raise Stop
-    try:
-        torch.cuda.init()
-    except Exception as err:
-        explain(report, "torch.cuda.init()", err)
-        raise Stop from err
-    if not torch.cuda.is_available() or torch.cuda.device_count() == 0:
-        explain(report, "torch.cuda", "No CUDA GPUs are available")
-        raise Stop
-    return torch
 
 
 def products(torch, device, capability, report):
@@ -67,8 +47,7 @@ def products(torch, device, capability, report):
         error = float((got - want).abs().max() / want.abs().max())
         errors[name] = error
         if not error <= most:  # nan is no number that is less
-            report.problem(f"{device}: a product in {name} is off by {error:.1e}, more than {most:.1e}",
-                           ["run it again; if it stays, the GPU or its memory is at fault"], "the GPU computes wrongly")
+            report.problem(f"{device}: a product in {name} is off by {error:.1e}, more than {most:.1e}", *WRONG)
     return errors
 
 
@@ -80,16 +59,20 @@ def convolution(torch, device, report):
     with torch.no_grad():
         want, got = net(x), net.to(device)(x.to(device)).cpu()
     if not torch.allclose(got, want, rtol=1e-4, atol=1e-4):
-        report.problem(f"{device}: a convolution is off by {float((got - want).abs().max()):.1e}")
+        report.problem(f"{device}: a convolution is off by {float((got - want).abs().max()):.1e}", *WRONG)
 
 
 def cudnn(torch, report):
     if not torch.backends.cudnn.is_available():
-        report.problem("torch finds no cuDNN")
+        report.problem("torch finds no cuDNN", "build the image again from its lock")
         return None
     compiled = getattr(torch._C, "_cudnn", None)
     built = compiled.getCompileVersion() if compiled and hasattr(compiled, "getCompileVersion") else None
-    loaded = torch.backends.cudnn.version()
+    try:
+        loaded = torch.backends.cudnn.version()
+    except Exception as err:
+        explain(report, "torch.backends.cudnn", err)
+        return None
     if isinstance(built, tuple):
         built = built[0] * (1000 if built[0] < 9 else 10000) + built[1] * 100 + built[2]
     if built and built // 1000 != loaded // 1000:
@@ -106,7 +89,7 @@ def device_check(torch, index, archs, report):
                 "no kernel image is available: torch is built for " + " ".join(archs), 209)
     try:
         if float((torch.arange(1000, device=device) * 2).sum()) != 999000:
-            report.problem(f"{device}: a sum is wrong")
+            report.problem(f"{device}: a sum is wrong", *WRONG)
         out["errors"] = products(torch, device, out["capability"], report)
         convolution(torch, device, report)
         torch.cuda.synchronize(index)
@@ -118,24 +101,26 @@ def device_check(torch, index, archs, report):
         held = torch.cuda.memory_allocated(index)
         # cuBLAS keeps a workspace through torch's allocator, at most 64 MiB.
         if held > 64 << 20:
-            report.problem(f"{device}: {held} bytes are not given back")
+            report.problem(f"{device}: {held} bytes are not given back", "see what holds on to memory: torch.cuda.memory_summary()",
+                           "torch.cuda.empty_cache() leaves them allocated")
     return out
 
 
 def check(options, report):
-    torch = begin(report)
+    torch = load_torch(report)
+    start_cuda(torch, report)
     archs = torch.cuda.get_arch_list()
     count = torch.cuda.device_count()
-    if options["count"] and count != int(options["count"]):
+    if options["count"] is not None and count != options["count"]:
         report.problem(f"torch sees {count} GPUs, not {options['count']}", "look at CUDA_VISIBLE_DEVICES and at what the container was given")
     devices = [device_check(torch, index, archs, report) for index in range(count)]
     for device in devices:
         has = re.findall(r"[a-z0-9]+", device["name"].lower())
-        if not all(word in has for word in re.findall(r"[a-z0-9]+", options["gpu"].lower())):
+        if not all(word in has for word in re.findall(r"[a-z0-9]+", (options["gpu"] or "").lower())):
             report.problem(f"GPU {device['index']} is {device['name']}, not {options['gpu']}")
     report.facts.update(torch=torch.__version__, cuda=torch.version.cuda, cudnn=cudnn(torch, report), archs=archs, devices=devices)
     report.summary = f"torch {torch.__version__} computes rightly on {count} x {', '.join(sorted({d['name'] for d in devices}))}"
 
 
 if __name__ == "__main__":
-    main(check, {"gpu": "", "count": ""})
+    main(check, {"gpu": str, "count": int})
