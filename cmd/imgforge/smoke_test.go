@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -85,24 +86,51 @@ checks:
 	}
 }
 
+// broken runs the checks of an image that a step has broken: those that say, and no
+// others, fail.
+func broken(t *testing.T, name, recipe string, says map[string]string) (world, report.Row) {
+	t.Helper()
+	w, r, row := checked(t, name, recipe)
+	r.wants(t, exitCheck)
+	for _, c := range row.Smoked.Checks {
+		want, fails := says[c.Name]
+		switch {
+		case fails != (c.Status == record.CheckFailed):
+			t.Errorf("%s %s: %+v", c.Name, c.Status, c)
+		case fails && !strings.Contains(fmt.Sprint(c.Problems), want):
+			t.Errorf("%s does not say %q: %+v", c.Name, want, c.Problems)
+		}
+	}
+	for name := range says {
+		statusOf(t, row, name)
+	}
+	return w, row
+}
+
 // A cell whose check fails is not tagged; its image is there by digest, and the others
 // are tagged.
 func TestSmokeFails(t *testing.T) {
-	w, r, row := checked(t, "broken", `
+	w, row := broken(t, "broken", `
 run:
-  - {name: open the shell's files, run: "chmod 666 /etc/zsh/zshrc; echo echo hi >> /etc/zsh/zshrc"}
+  - name: break what lies in the image
+    run: |
+      chmod 666 /etc/zsh/zshrc; echo echo hi >> /etc/zsh/zshrc
+      sed -i 's/^backend.*/backend: TkAgg/' /etc/matplotlibrc
+      mkdir -p /usr/local/cuda/compat; echo x > /usr/local/cuda/compat/libcuda.so.530.30.02
+      echo x > /usr/lib/libcudnn.so.8; echo x > /usr/lib/libcudnn.so.9
+      chmod u+s /usr/bin/hello
+      echo machine example login me password x > /root/.netrc
+      cd /opt/venv/lib/python3.11/site-packages
+      echo >> tqdm/std.py
+      mkdir opencv_python-4.9.dist-info; printf 'Name: opencv-python\nVersion: 4.9\n' > opencv_python-4.9.dist-info/METADATA
 checks:
   - {name: hangs, run: "echo begun; sleep 1000", timeout: 2s}
-`)
-	r.wants(t, exitCheck)
-	for name, says := range map[string]string{"writable": "/etc/zsh/zshrc", "zsh": "zsh prints when it starts", "hangs": "did not end"} {
-		if c := statusOf(t, row, name); c.Status != record.CheckFailed || !strings.Contains(c.Summary, says) {
-			t.Errorf("%s %s: %s", name, c.Status, c.Summary)
-		}
-	}
-	if c := statusOf(t, row, "pip-check"); c.Status != record.CheckPassed {
-		t.Errorf("pip-check is drawn in: %+v", c)
-	}
+`, map[string]string{
+		"writable": "every user may write /etc/zsh/zshrc", "zsh": "zsh prints when it starts: hi", "matplotlib-agg": "the backend is TkAgg, not agg",
+		"cuda-compat": "a driver library: /usr/local/cuda/compat/libcuda.so.530.30.02", "two-cuda": "libcudnn is there 2 times", "setuid": "/usr/bin/hello",
+		"leftovers": "/root/.netrc", "stale-pyc": "/tqdm/std.py anew, and is run in its place", "one-opencv": "opencv-python opens windows", "record": "opencv_python-4.9.dist-info has no RECORD",
+		"hangs": "killed after 2s",
+	})
 	if row.Failed == nil || row.Failed.Class != record.ClassSmoke || row.Digest == "" {
 		t.Errorf("%+v", row)
 	}
@@ -111,6 +139,23 @@ checks:
 			t.Errorf("a failed cell is tagged: %s", images[0].Tag)
 		}
 	}
+}
+
+// What an image lacks is no pass, and what its distributions lack is told.
+func TestSmokeLacks(t *testing.T) {
+	broken(t, "lacking", `
+run:
+  - name: break what is installed
+    run: |
+      cd /opt/venv/lib/python3.11/site-packages
+      sed -i '/^Name:/a Requires-Dist: no-such>=1' tqdm-*.dist-info/METADATA
+      rm -r cycler
+checks: [opencv, torch-numpy, jupyter-kernel, compiler]
+`, map[string]string{
+		"pip-check": "requires no-such, which is not installed", "imports": "No module named 'cycler'", "matplotlib-agg": "No module named 'cycler'",
+		"record": "cycler/__init__.py of cycler-0.12.1 is missing", "opencv": "add the recipe opencv-headless", "torch-numpy": "No module named 'torch'",
+		"jupyter-kernel": "add the recipe jupyter", "compiler": "add the recipe devel",
+	})
 }
 
 // Without a GPU a check that needs one fails, or the image is untested: as the policy says.

@@ -54,7 +54,11 @@ func (t *Tree) Check(c check.Check) (check.Result, error) {
 		return check.Result{}, fmt.Errorf("%s is no static check", c.Use)
 	}
 	f := &findings{tree: t, allow: strings.Split(c.With["allow"], ","), facts: map[string]any{}}
-	do(f)
+	if len(t.order) == 0 && len(t.secrets) == 0 {
+		f.add("", "the image has no files")
+	} else {
+		do(f)
+	}
 	out := check.Result{OK: len(f.problems) == 0, Summary: f.summary, Problems: f.problems, Facts: f.facts}
 	if out.OK {
 		return out, nil

@@ -19,6 +19,7 @@ var distInfo = regexp.MustCompile(`^(.+)-[^-]+\.(?:dist|egg)-info$`)
 // directory each is in.
 func (t *Tree) distributions() map[string][]string {
 	out := map[string][]string{}
+	seen := map[string]bool{} // some have both
 	for _, p := range t.order {
 		info := p
 		if base := path.Base(p); base == "METADATA" || base == "PKG-INFO" {
@@ -27,9 +28,9 @@ func (t *Tree) distributions() map[string][]string {
 			continue
 		}
 		dir, name := path.Split(info)
-		if m := distInfo.FindStringSubmatch(name); m != nil && strings.HasSuffix(dir, "-packages/") {
+		if m := distInfo.FindStringSubmatch(name); m != nil && strings.HasSuffix(dir, "-packages/") && !seen[info] {
 			key := strings.ToLower(strings.NewReplacer("_", "-", ".", "-").Replace(m[1]))
-			out[key] = append(out[key], dir)
+			out[key], seen[info] = append(out[key], dir), true
 		}
 	}
 	return out
@@ -84,13 +85,15 @@ func twoCUDA(f *findings) {
 	}
 }
 
+// driverLibrary is a library that belongs to the host's kernel module.
+var driverLibrary = regexp.MustCompile(`^lib(cuda|cudadebugger|nvcuvid|nvidia-(ml|ptxjitcompiler|nvvm|encode|opticalflow))\.so`)
+
 // cudaCompat refuses a driver library in the image: on GPUs that do not support it
 // CUDA fails with error 804 (nvidia-docker#1294), and an older one hides the host's.
 func cudaCompat(f *findings) {
 	const do = "take cuda-compat out: the NVIDIA Container Toolkit mounts the host's driver"
 	f.tree.each(func(x *file) {
-		name := path.Base(x.path)
-		if strings.HasPrefix(name, "libcuda.so") && path.Base(path.Dir(x.path)) != "stubs" {
+		if driverLibrary.MatchString(path.Base(x.path)) && path.Base(path.Dir(x.path)) != "stubs" {
 			f.add(do, "a driver library: %s", at(x))
 		}
 		if strings.HasPrefix(x.path, "etc/ld.so.conf") && strings.Contains(string(x.data), "/compat") {

@@ -34,13 +34,14 @@ func mayHoldSecret(p string) bool {
 		return false
 	}
 	first, _, _ := strings.Cut(p, "/")
+	hidden := strings.HasPrefix(path.Base(p), ".") // such as .env
 	switch first {
 	case "etc", "root", "home", "workspace", "run", "tmp", "app":
 		return true
 	case "opt", "usr":
-		return strings.HasPrefix(p, "usr/local/etc/") || path.Ext(p) == ".pem" || path.Ext(p) == ".key" || path.Base(p) == "pip.conf"
+		return strings.HasPrefix(p, "usr/local/etc/") || path.Ext(p) == ".pem" || path.Ext(p) == ".key" || path.Base(p) == "pip.conf" || hidden
 	}
-	return !strings.Contains(p, "/") || strings.HasPrefix(path.Base(p), ".")
+	return !strings.Contains(p, "/") || hidden
 }
 
 // named are files that hold secrets whatever is in them.

@@ -4,13 +4,20 @@ import (
 	"archive/tar"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
 
+// settled are where programs and settings lie, and what root's own shell reads.
+var settled = []string{"bin", "etc", "lib", "lib64", "opt", "root", "sbin", "usr"}
+
+// staff is the group that Debian lets write below /usr/local, and has no members.
+const staff = 50
+
 // writable refuses what others than root may change of what all run: every file and
-// directory that others may write, but sticky ones, and owners that are not root where
-// programs and settings lie.
+// directory that others may write, but sticky ones, and owners and groups that are not
+// root's where programs and settings lie.
 func writable(f *findings) {
 	const do = "chown it to root and chmod o-w it, in the recipe that makes it"
 	n := 0
@@ -24,8 +31,14 @@ func writable(f *findings) {
 			f.add(do, "every user may write %s (%04o)", at(x), x.mode)
 		}
 		first, _, _ := strings.Cut(p, "/")
-		if x.uid != 0 && slices.Contains([]string{"bin", "etc", "lib", "lib64", "opt", "sbin", "usr"}, first) {
+		if !slices.Contains(settled, first) {
+			continue
+		}
+		if x.uid != 0 {
 			f.add(do, "%s belongs to user %d", at(x), x.uid)
+		}
+		if x.mode&0o020 != 0 && x.gid != 0 && x.gid != staff {
+			f.add(do, "group %d may write %s (%04o)", x.gid, at(x), x.mode)
 		}
 	}
 	f.summary = fmt.Sprintf("%d files and directories, root's alone to write", n)
@@ -37,6 +50,9 @@ var usual = map[string]bool{
 	"wall": true, "write": true, "write.ul": true, "bsd-write": true, "ssh-agent": true, "ssh-keysign": true, "crontab": true, "unix_chkpwd": true,
 	"pam_extrausers_chkpwd": true, "dbus-daemon-launch-helper": true, "utempter": true, "ping": true, "sudo": true, "fusermount3": true, "ntfs-3g": true,
 }
+
+// distribution is where a distribution's packages put programs.
+var distribution = regexp.MustCompile(`^usr/(bin|sbin|lib|libexec)/`)
 
 // setuid refuses programs that give rights, beyond those of the distribution.
 func setuid(f *findings) {
@@ -53,7 +69,7 @@ func setuid(f *findings) {
 		default:
 			return
 		}
-		if f.excused(x.path) || usual[path.Base(x.path)] && strings.HasPrefix(x.path, "usr/") && !strings.HasPrefix(x.path, "usr/local/") {
+		if f.excused(x.path) || usual[path.Base(x.path)] && distribution.MatchString(x.path) {
 			known = append(known, path.Base(x.path))
 			return
 		}

@@ -32,6 +32,7 @@ type file struct {
 	kind   byte   // tar's
 	mode   int64  // permissions, with set-uid, set-gid and sticky
 	uid    int
+	gid    int
 	size   int64
 	mtime  int64 // seconds
 	link   string
@@ -166,8 +167,8 @@ func (l *layer) member(r io.Reader, h *tar.Header) (file, error) {
 		l.gone[dir+strings.TrimPrefix(name, ".wh.")] = true
 		return file{}, nil
 	}
-	f := file{path: p, kind: h.Typeflag, mode: h.Mode & 0o7777, uid: h.Uid, size: h.Size, mtime: h.ModTime.Unix(), link: h.Linkname}
-	_, f.caps = h.PAXRecords["SCHILY.xattr.security.capability"]
+	f := file{path: p, kind: h.Typeflag, mode: h.Mode & 0o7777, uid: h.Uid, gid: h.Gid, size: h.Size, mtime: h.ModTime.Unix(), link: h.Linkname}
+	f.caps = h.PAXRecords["SCHILY.xattr.security.capability"]+h.PAXRecords["LIBARCHIVE.xattr.security.capability"] != ""
 	if f.kind == tar.TypeReg {
 		if err := f.read(r); err != nil {
 			return f, err
