@@ -58,6 +58,9 @@ func judgeBuiltin(out Output) Result {
 	dec.DisallowUnknownFields()
 	err := dec.Decode(&r)
 	switch {
+	case err != nil && (out.Exit == 126 || out.Exit == 127): // as shells say it
+		return failure("its program cannot be started", Problem{Problem: "the check's program cannot be started", Meaning: lastLines(out),
+			Do: []string{"add the recipe python: built-in checks need python3 on PATH, and zsh's sh"}})
 	case err != nil || r.Summary == "":
 		return failure("it gave no result", Problem{Problem: fmt.Sprintf("the check's program ended with code %d and without a result", out.Exit), Meaning: lastLines(out)})
 	case r.OK != (out.Exit == 0) || r.OK != (len(r.Problems) == 0):

@@ -64,6 +64,7 @@ func TestJudgeBuiltin(t *testing.T) {
 		{Output{Exit: 0, Stdout: []byte(`{"ok":true}`)}, false, "no result"},
 		{Output{Exit: 0, Stdout: []byte(`{"ok":true,"summary":"fine","extra":1}`)}, false, "no result"},
 		{Output{Exit: 139}, false, "no result"},
+		{Output{Exit: 127, Stderr: []byte("python3: not found")}, false, "cannot be started"},
 		{Output{TimedOut: true, Stdout: []byte(passed)}, false, "did not end"},
 	} {
 		got := Check{Use: "pip-check"}.Judge(tc.out)
